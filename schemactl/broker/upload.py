@@ -29,7 +29,7 @@ from schemactl.formats import SPECS
 from schemactl.formats.avro.json_text import read, without_comments
 from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import JavaException
-from schemactl.formats.digest import digest, get_known_digest, is_known_plain
+from schemactl.formats.digest import compute_digest, get_known_digest, is_known_plain
 
 NOT_FOUND: Final = -1
 """The number of a version that does not exist."""
@@ -284,7 +284,7 @@ class VersionList:
         """
         known_digests: set[bytes | None] = {None}
         with suppress(InvalidSchema):
-            known_digests.add(digest(SchemaInfo(new.type, new.data or b"")))
+            known_digests.add(compute_digest(SchemaInfo(new.type, new.data or b"")))
         for version in self._live:
             is_candidate = version.info is not None and get_known_digest(version.info) in known_digests
             if is_candidate and self._read(version).content == new.content:
@@ -339,7 +339,7 @@ def _digest_plain_definition(new: SchemaData) -> bytes | None:
     """Return the digest of a plain Avro definition, or None if it is not plain."""
     with suppress(InvalidSchema):
         if without_comments(new.text) == new.text and is_plain(read(new.text)):
-            return digest(SchemaInfo(new.type, new.data or b""))
+            return compute_digest(SchemaInfo(new.type, new.data or b""))
     return None
 
 

@@ -15,7 +15,7 @@ from schemactl.checks.proposal import Proposal, Run
 from schemactl.checks.schemas import locate_breakage
 from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import find_changed_values
-from schemactl.comparison.fingerprint import fingerprint
+from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import LANGUAGES, Client, ClientBuild, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Finding, Verdict
@@ -451,7 +451,7 @@ def _report_broken_client(
         counterexample=counterexample(breakage, new=proposal.schema, old=build.info),
         owner=client.owner,
         targets=_select_targets(run, client),
-        fingerprint=fingerprint(
+        fingerprint=compute_fingerprint(
             "CLIENT_BREAKS",
             proposal.topic.name,
             new=proposal.schema,

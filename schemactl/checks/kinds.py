@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from schemactl.checks.check_report import TopicCheck
 from schemactl.checks.proposal import Run, StrategyChange
-from schemactl.comparison.fingerprint import fingerprint
+from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Catalog, Kind, KindName, LazyMapping, Topic
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
@@ -145,6 +145,6 @@ def check_removed_kinds(
             f"{declared_topic.name} no longer declares this kind of events. {format_version_numbers(numbers).capitalize()} "
             f"{stay} registered, and generated packages can still read {them}{client_note}.",
             source=declared_topic.locate("/schemas") if declared_topic.kinds else declared_topic.source,
-            fingerprint=fingerprint("KIND_REMOVED", declared_topic.name, new=None, against=[kind.schema]),
+            fingerprint=compute_fingerprint("KIND_REMOVED", declared_topic.name, new=None, against=[kind.schema]),
         )
     return topic_checks, findings

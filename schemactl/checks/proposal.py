@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from schemactl.broker.checkers import known_to
 from schemactl.comparison.compatibility import Registered, judge
-from schemactl.comparison.fingerprint import fingerprint
+from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import NO_METADATA, Catalog, Kind, KindName, Namespace, Topic
 from schemactl.core.errors import Source
 from schemactl.core.findings import Direction, Finding, Outcome, Severity, Verdict
@@ -18,7 +18,7 @@ from schemactl.core.project import Project
 from schemactl.core.rules import Rule, get_builtin_rules
 from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.formats import has_same_text, identity
-from schemactl.formats.digest import digest
+from schemactl.formats.digest import compute_digest
 
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
 """The policies that reject unknown schemas, or clients without a schema, with the value that does so."""
@@ -287,7 +287,7 @@ class Proposal:
         self, rule: str, pointer: str, direction: Direction | None = None, *, against: Iterable[int]
     ) -> str:
         """Return the fingerprint of a finding of `rule` at `pointer`, compared with the version numbers `against`."""
-        return fingerprint(
+        return compute_fingerprint(
             rule,
             self.topic.name,
             new=self.schema,
@@ -318,8 +318,10 @@ def find_number(versions: Iterable[SchemaVersion], schema: SchemaInfo) -> int | 
     Raises:
         InvalidSchema: if `schema` does not parse.
     """
-    content = digest(schema)
-    return next((version.number for version in versions if version.info and digest(version.info) == content), None)
+    content = compute_digest(schema)
+    return next(
+        (version.number for version in versions if version.info and compute_digest(version.info) == content), None
+    )
 
 
 def find_number_in_force(topic: Topic | None) -> int | None:

@@ -19,7 +19,7 @@ from schemactl.checks.proposal import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
 from schemactl.codec.topic import judge_messages, to_json
 from schemactl.codegen.topics import codec_of, get_wire_options
-from schemactl.comparison.fingerprint import fingerprint
+from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
 from schemactl.core.findings import Finding
@@ -271,7 +271,7 @@ def _report_unreadable_samples(
             f"This message {origin} cannot be read with the schema of {topic.name}: {on_one_line(reason)}.{remark}{remaining_note}",
             source=sample.source,
             against=() if number is None else (number,),
-            fingerprint=fingerprint(
+            fingerprint=compute_fingerprint(
                 "SAMPLE_UNREADABLE",
                 topic.name,
                 new=schema,

@@ -18,7 +18,7 @@ from schemactl.checks.proposal import (
     get_declared_topic,
     is_same_schema,
 )
-from schemactl.comparison.fingerprint import fingerprint
+from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Topic
 from schemactl.core.findings import DataState, Finding, Verdict
 from schemactl.core.names import TopicName
@@ -253,7 +253,7 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
             "retains no messages, including offloaded and compacted messages.",
             source=topic.locate("/generation"),
             # All versions end, and targets may have different numbers of them, so the fingerprint does not name versions.
-            fingerprint=fingerprint(
+            fingerprint=compute_fingerprint(
                 "NEW_GENERATION", topic.name, new=proposal.schema, against=[], pointer=f"/generation/{topic.generation}"
             ),
         )
@@ -376,6 +376,6 @@ def _report_removed_topic(run: Run, approved_topic: Topic) -> tuple[TopicCheck, 
 
 def _make_end_fingerprint(rule: str, approved_topic: Topic) -> str:
     """Return the fingerprint of a finding about a schema that is no longer declared."""
-    return fingerprint(
+    return compute_fingerprint(
         rule, approved_topic.name, new=None, against=[approved_topic.schema] if approved_topic.schema else []
     )

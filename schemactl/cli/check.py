@@ -297,7 +297,7 @@ def select_findings(report: CheckReport, digits: str, written: str) -> list[Find
         UsageError: if no finding or several findings have such a fingerprint.
     """
     from schemactl.checks.check_report import group_findings
-    from schemactl.comparison.fingerprint import short
+    from schemactl.comparison.fingerprint import shorten_fingerprint
 
     # A report of one topic, such as a JUnit suite, shows the causes of this topic.
     by_topic: dict[TopicName | None, list[Finding]] = {}
@@ -326,7 +326,7 @@ def select_findings(report: CheckReport, digits: str, written: str) -> list[Find
         first, *others = waivable[name]
         other_topics = {finding.topic for finding in others} - {first.topic}
         suffix = f" and {format_count(len(other_topics), 'more topic')}" if other_topics else ""
-        lines.append(f"  {short(name)}  {first.rule} on {first.topic}{suffix} {first.field}".rstrip())
+        lines.append(f"  {shorten_fingerprint(name)}  {first.rule} on {first.topic}{suffix} {first.field}".rstrip())
     if len(distinct) > _MAX_LISTED:
         lines.append(f"  and {len(distinct) - _MAX_LISTED} more")
     raise UsageError("\n".join(lines), fix="write one of these")

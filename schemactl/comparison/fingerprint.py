@@ -28,7 +28,7 @@ BROKER_RULE: Final = "BROKER_INCOMPATIBLE"
 """The only rejection by a broker that a waiver can name: no strategy makes a broker accept an invalid schema or one it fails on."""
 
 
-def fingerprint(
+def compute_fingerprint(
     rule: str,
     topic: TopicName,
     *,
@@ -71,7 +71,7 @@ def compute_broker_fingerprint(topic: TopicName, existing: Sequence[SchemaVersio
     """
     latest = [version.info for version in get_live_versions(existing)[-1:]]
     against = [replace(info.load(), proto=None) for info in latest if info]
-    return fingerprint(BROKER_RULE, topic, new=replace(new.load(), proto=None), against=against)
+    return compute_fingerprint(BROKER_RULE, topic, new=replace(new.load(), proto=None), against=against)
 
 
 def find_broker_waiver(
@@ -96,7 +96,7 @@ def _digest_reading_parts(info: SchemaInfo) -> str:
     return hashlib.sha256(encode_identity(parts).encode()).hexdigest() if parts else ""
 
 
-def short(fingerprint: str) -> str:
+def shorten_fingerprint(fingerprint: str) -> str:
     """Return the first digits of a fingerprint, which suffice for `waive`."""
     return fingerprint.removeprefix("sha256:")[:12]
 

@@ -17,7 +17,7 @@ from schemactl.comparison.changes import (
     find_changes,
 )
 from schemactl.comparison.compatibility import find_changed_values
-from schemactl.comparison.fingerprint import find_broker_waiver, fingerprint
+from schemactl.comparison.fingerprint import compute_fingerprint, find_broker_waiver
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Direction, Waiver, WaiversAt
@@ -303,7 +303,7 @@ def find_breaks(
         if old is None:
             continue
         against = [info for breakage in group if (info := infos.get(breakage.against))]
-        change = fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction)
+        change = compute_fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction)
         keys = {(rule, name.schema_id, text) for text in (change, change.former)}
         waiver = next((waiver for waiver in commit_waivers if waiver.key in keys), None)
         yield Break(

@@ -29,7 +29,7 @@ from schemactl.comparison.changes import (
     stamp,
     upload,
 )
-from schemactl.comparison.fingerprint import fingerprint
+from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Catalog, Namespace, Topic, filter_catalog
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
@@ -301,7 +301,7 @@ def _build_accepted_state(name: TopicName, entries: Sequence[SchemaVersion]) -> 
     infos = [entry.info for entry in get_live_versions(entries) if entry.info]
     undeclarable = infos[-1].type.name if infos and spec(infos[-1]).undeclarable else ""
     state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
-    return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=infos))
+    return replace(state, fingerprint=compute_fingerprint(state.kind, name, new=None, against=infos))
 
 
 def _format_versions(entries: Sequence[SchemaVersion]) -> str:

@@ -20,7 +20,7 @@ from schemactl.formats.avro.schema import Composition, composition
 _DIGEST_BYTES: Final = 20
 
 
-def digest(info: SchemaInfo) -> bytes:
+def compute_digest(info: SchemaInfo) -> bytes:
     """Compute the digest of a definition, unless it is known before the definition is read.
 
     Raises:

@@ -692,8 +692,7 @@ class DefinitionLoader:
         A `.proto` definition is in the form `rendering`, which follows from the current declaration, because today's clients use it.
         """
         read = functools.partial(self._read_info, version.step, version.path, schema, rendering, version.kind)
-        digest, is_plain = version.fingerprint, version.is_plain
-        return DeferredInfo.of(SchemaType[version.type], read, digest=digest, is_plain=is_plain)
+        return DeferredInfo.of(SchemaType[version.type], read, digest=version.digest, is_plain=version.is_plain)
 
     def defer_current_info(
         self,
@@ -713,7 +712,7 @@ class DefinitionLoader:
                 is_same = entries == self._read_entries(version.step, version.path, schema) and kind == version.kind
             return info.load() if is_same else self._read_info(step, path, schema, rendering, kind)
 
-        return DeferredInfo.of(info.type, read, digest=version.fingerprint)
+        return DeferredInfo.of(info.type, read, digest=version.digest)
 
     def _read_entries(self, step: int, path: str, schema: str) -> dict[str, Entry | str | None]:
         """Return the entry of every file of a definition after a step; for `path`, the blob that counts there.

@@ -66,7 +66,7 @@ CREATE TABLE topic_state (
 -- The versions of a schema. `kind` is the key of the kind that declared the version, or "". `is_plain` tells whether the
 -- definition is known to be plain (see `formats.avro.plain`).
 CREATE TABLE version (
-  schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, fingerprint BLOB NOT NULL,
+  schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, digest BLOB NOT NULL,
   kind TEXT NOT NULL, is_plain INTEGER NOT NULL, PRIMARY KEY (schema, number)
 ) WITHOUT ROWID;
 -- The first step from which on the versions of a schema depend on the installed protoc, and its problem.
@@ -91,7 +91,7 @@ class VersionRow(NamedTuple):
     step: int
     type: str
     path: str
-    fingerprint: bytes
+    digest: bytes
     kind: str = ""
     is_plain: bool = False
 
@@ -114,14 +114,14 @@ class StateRow(NamedTuple):
 
 
 class DefinitionRow(NamedTuple):
-    """A definition that a topic declares: the key of its kind of events or "", its type, fingerprint and record name.
+    """A definition that a topic declares: the key of its kind of events or "", its type, digest and record name.
 
     `is_plain` tells whether it is known to be plain (see `formats.avro.plain`).
     """
 
     kind: str
     type: str
-    fingerprint: bytes
+    digest: bytes
     record: str = ""
     is_plain: bool = False
 
@@ -157,11 +157,11 @@ class RecordedPart(NamedTuple):
 
 
 class _Generation(NamedTuple):
-    """A topic's newest generation: its number, the number of its first version, and the number of each fingerprint."""
+    """A topic's newest generation: its number, the number of its first version, and the number of each digest."""
 
     number: int
     first: int
-    live: dict[bytes, int]
+    number_by_digest: dict[bytes, int]
 
 
 class Cache:
@@ -262,11 +262,11 @@ class Cache:
             state = StateRow(bool(deleted), number, since, names[path], as_of, kinds)
             self._states[names[schema], DOMAINS[domain]] = state
         versions = self._select(
-            "SELECT schema, number, step, type, path, fingerprint, kind, is_plain FROM version WHERE step <= :step "
+            "SELECT schema, number, step, type, path, digest, kind, is_plain FROM version WHERE step <= :step "
             "ORDER BY schema, number"
         )
-        for schema, number, step, type_, path, fingerprint, kind, is_plain in versions:
-            row = VersionRow(number, step, type_, names[path], fingerprint, kind, bool(is_plain))
+        for schema, number, step, type_, path, digest, kind, is_plain in versions:
+            row = VersionRow(number, step, type_, names[path], digest, kind, bool(is_plain))
             self._versions.setdefault(names[schema], []).append(row)
         self._is_read_ahead = True
 
@@ -404,13 +404,13 @@ class Cache:
         if self._is_read_ahead:
             return self._versions.get(schema, [])
         sql = (
-            "SELECT number, step, type, name, fingerprint, kind, is_plain FROM version JOIN name ON id = path "
+            "SELECT number, step, type, name, digest, kind, is_plain FROM version JOIN name ON id = path "
             "WHERE schema = :name AND step <= :step ORDER BY number"
         )
         rows = self._select_about(schema, sql)
         return [
-            VersionRow(number, step, type_, _decode_name(path), fingerprint, kind, bool(is_plain))
-            for number, step, type_, path, fingerprint, kind, is_plain in rows
+            VersionRow(number, step, type_, _decode_name(path), digest, kind, bool(is_plain))
+            for number, step, type_, path, digest, kind, is_plain in rows
         ]
 
     def find_undecided(self) -> dict[str, tuple[int, Problem]]:
@@ -689,11 +689,11 @@ class CacheWriter(Cache):
         numbers_by_kind: dict[str, int] = {}
         for definition in definitions:
             numbers = self._find_generation(schema, generation)
-            number = numbers.live.get(definition.fingerprint)
+            number = numbers.number_by_digest.get(definition.digest)
             if number is None:
-                number = numbers.live[definition.fingerprint] = numbers.first + len(numbers.live)
+                number = numbers.number_by_digest[definition.digest] = numbers.first + len(numbers.number_by_digest)
                 key = (self._assign_id(schema), number, self.step, definition.type, path_id)
-                row = (*key, definition.fingerprint, definition.kind, definition.is_plain)
+                row = (*key, definition.digest, definition.kind, definition.is_plain)
                 self._write("INSERT OR REPLACE INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             numbers_by_kind[definition.kind] = number
         highest_number = max(numbers_by_kind.values(), default=None)
@@ -718,12 +718,12 @@ class CacheWriter(Cache):
         if newest is None:
             newest = _Generation(1, 0, {})
             for version in self.list_versions(schema):
-                if tombstones := version.number - newest.first - len(newest.live):
+                if tombstones := version.number - newest.first - len(newest.number_by_digest):
                     newest = _Generation(newest.number + tombstones, version.number, {})
-                newest.live[version.fingerprint] = version.number
+                newest.number_by_digest[version.digest] = version.number
         if generation > newest.number:
             tombstones = generation - newest.number
-            newest = _Generation(generation, newest.first + len(newest.live) + tombstones, {})
+            newest = _Generation(generation, newest.first + len(newest.number_by_digest) + tombstones, {})
         self._generations[schema] = newest
         return newest
 

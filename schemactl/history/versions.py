@@ -6,7 +6,7 @@ or a file of the definition changes. So the work is linear in the number of chan
 A commit that breaks a file changes nothing else: a file that cannot be read still declares what it declared before, and a topic
 whose definition cannot be read keeps the previous one.
 
-Two definitions are one version if their fingerprints are equal; see the section at the end.
+Two definitions are one version if their digests are equal; see the section at the end.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from schemactl.declare.source_location import MAX_DEPTH, JsonText
 from schemactl.declare.strict_json import read_json
 from schemactl.formats import record_name
 from schemactl.formats.avro.file_types import FileTypes, FileTypesReader
-from schemactl.formats.digest import combine_hashes, digest, hash_identity, hash_types, is_avro
+from schemactl.formats.digest import combine_hashes, compute_digest, hash_identity, hash_types, is_avro
 from schemactl.formats.protobuf import load, protoc_process
 from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, RecordedPart, StateRow
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, create_entry, get_content
@@ -102,7 +102,7 @@ def no_progress(_done: int, _total: int | None) -> None:
 def encode_inputs(project: Project) -> str:
     """Encode everything besides the commits that versions depend on, as a key of the cache.
 
-    Versions do not depend on the installed protoc, but the notes do, and the fingerprints of descriptors that are compared.
+    Versions do not depend on the installed protoc, but the notes do, and the digests of descriptors that are compared.
     """
     installation = protoc_process.describe_installation()
     settings = (project.roots, project.previous_roots, sorted(project.include.items()), project.adopted)
@@ -331,10 +331,10 @@ def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
     """Describe, for each topic, the first version that has another number in the new state, or that the new state lacks."""
     renumbered = []
     for schema in sorted({schema for schema, _ in old_state.list_topics()}):
-        new_numbers = {(row.fingerprint, row.step): row.number for row in new_state.list_versions(schema)}
+        new_numbers = {(row.digest, row.step): row.number for row in new_state.list_versions(schema)}
         old_rows = old_state.list_versions(schema)
         for row in old_rows:
-            number = new_numbers.get((row.fingerprint, row.step))
+            number = new_numbers.get((row.digest, row.step))
             if number != row.number:
                 becomes = "no version" if number is None else f"version {number}"
                 renumbered.append(f"version {row.number} of {schema} becomes {becomes}")
@@ -379,7 +379,7 @@ class VersionDerivation:
         self._project = project
         self._writer = writer
         self._files = StepFiles(repository, writer)
-        self._fingerprints = Fingerprints(self._files)
+        self._digests = DefinitionDigests(self._files)
         self._definition_files = DefinitionFileCache()
         # The topic of each file that declares only this topic, as it was read last in this run, if it had no problems.
         self._declared_topics: dict[str, Topic] = {}
@@ -405,7 +405,7 @@ class VersionDerivation:
 
     def close(self) -> None:
         """Remove temporary files."""
-        self._fingerprints.close()
+        self._digests.close()
 
     def _fetch_missing(self, commits: Iterable[LoggedCommit]) -> list[LoggedCommit]:
         """Return the commits, after the missing blobs of their declarations in a partial clone were fetched at once."""
@@ -472,7 +472,7 @@ class VersionDerivation:
         # Definitions of the changed schemas
         path_set = {*changed_paths}
         changed_schemas = declared | {
-            schema for schema in using - declared if not self._update_fingerprint(schema, path_set)
+            schema for schema in using - declared if not self._update_digest(schema, path_set)
         }
         # Files that several topics share are read once for all of them.
         if self._include is None or self._project.path in path_set:
@@ -483,7 +483,7 @@ class VersionDerivation:
         documents_by_schema = {schema: self._list_documents(schema) for schema in remaining_schemas}
         # A topic that is declared twice has a problem, and its definitions are not read.
         documents = [sources[0][0] for sources in documents_by_schema.values() if len(sources) == 1]
-        self._fingerprints.compile(
+        self._digests.compile(
             [declaration for document in documents for declaration in document.declarations], definitions
         )
         for schema, sources in documents_by_schema.items():
@@ -589,7 +589,7 @@ class VersionDerivation:
             self._large_documents[key] = documents
         return documents
 
-    def _update_fingerprint(self, schema: str, changed_paths: AbstractSet[str]) -> bool:
+    def _update_digest(self, schema: str, changed_paths: AbstractSet[str]) -> bool:
         """Update the topics of a schema without an inspection, if only files with types that it uses have changed.
 
         Returns:
@@ -603,13 +603,13 @@ class VersionDerivation:
         if not among(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys():
             return False
         type_ = recorded.inspection.type
-        combined = self._fingerprints.refresh(type_, parts)
+        combined = self._digests.refresh(type_, parts)
         if combined is None:
             return False
         for domain in DOMAINS:
             state = self._writer.find_state(schema, domain)
             if state and not state.deleted:
-                definition = DefinitionRow("", type_.name, combined.fingerprint, is_plain=combined.is_plain)
+                definition = DefinitionRow("", type_.name, combined.digest, is_plain=combined.is_plain)
                 self._writer.set_definitions(schema, domain, state.path, [definition])
         return True
 
@@ -645,13 +645,13 @@ class VersionDerivation:
             paths = read_clients(document, definitions, self._project).paths
             keys = [*document.kinds] or [""]
             for key, declaration in zip(keys, document.declarations, strict=True):
-                inspection = self._fingerprints.inspect(declaration, definitions)
+                inspection = self._digests.inspect(declaration, definitions)
                 paths |= inspection.paths
                 problems += [(document, problem) for problem in inspection.problems]
                 if inspection.depends_on_protoc and self._is_approved:
                     self._writer.set_undecided(schema, inspection.problems[0])
-                if inspection.fingerprint:
-                    row = DefinitionRow(key, inspection.type.name, inspection.fingerprint, is_plain=inspection.is_plain)
+                if inspection.digest:
+                    row = DefinitionRow(key, inspection.type.name, inspection.digest, is_plain=inspection.is_plain)
                     definition_rows.append(row)
                     if not document.kinds:
                         self._recorded_topics[schema] = RecordedTopic(document.topic, inspection)
@@ -692,12 +692,12 @@ class VersionDerivation:
         """
         if document.topic is not recorded.topic or document.clients or document.schema is None:
             return False
-        inspection = self._fingerprints.inspect(document.schema, definitions)
-        if inspection.fingerprint is None:
+        inspection = self._digests.inspect(document.schema, definitions)
+        if inspection.digest is None:
             return False
         self._recorded_topics[schema] = RecordedTopic(document.topic, inspection)
         self._writer.record_definition_files(schema, inspection.paths)
-        row = DefinitionRow("", inspection.type.name, inspection.fingerprint, is_plain=inspection.is_plain)
+        row = DefinitionRow("", inspection.type.name, inspection.digest, is_plain=inspection.is_plain)
         self._writer.set_definitions(schema, document.topic.name.domain, path, [row], document.topic.generation)
         return True
 
@@ -759,11 +759,10 @@ def find_topic_document(
     )
 
 
-# Fingerprints of definitions
+# Digests of definitions
 #
-# A fingerprint is the digest of a definition (see `formats.digest`). The digest of an Avro definition is combined from the hashes of
-# its types, so a definition with references need not be written out: its own file and the files whose types it uses are parsed by
-# themselves, once for each revision.
+# See `formats.digest`. The digest of an Avro definition is combined from the hashes of its types, so a definition with references
+# need not be written out: its own file and the files whose types it uses are parsed by themselves, once for each revision.
 
 
 class SharedTypes(NamedTuple):
@@ -806,17 +805,17 @@ class Inspection(NamedTuple):
     """The result of reading a declared schema.
 
     Attributes:
-        fingerprint: of the definition; None if it has problems.
+        digest: of the definition; None if it has problems.
         type: the schema type.
         paths: every file of the definition, including missing ones.
-        parts: the parts from which the fingerprint can be refreshed if only files with types that it uses change; None if it
+        parts: the parts from which the digest can be refreshed if only files with types that it uses change; None if it
             needs another inspection.
         problems: of the definition.
         depends_on_protoc: whether another release of protoc may accept the definition.
         is_plain: whether the definition is known to be plain (see `formats.avro.plain`).
     """
 
-    fingerprint: bytes | None
+    digest: bytes | None
     type: SchemaType
     paths: frozenset[str]
     parts: DefinitionParts | None = None
@@ -833,19 +832,19 @@ class RecordedTopic(NamedTuple):
 
 
 class CombinedDigest(NamedTuple):
-    """The fingerprint of a definition in several files, and whether all of them are plain."""
+    """The digest of a definition in several files, and whether all of them are plain."""
 
-    fingerprint: bytes
+    digest: bytes
     is_plain: bool
 
 
-class Fingerprints:
-    """Fingerprints of declared schemas in files that change.
+class DefinitionDigests:
+    """Digests of declared schemas in files that change.
 
-    The fingerprint of an Avro definition is combined from its parts where possible: writing out each definition as a whole takes
+    The digest of an Avro definition is combined from its parts where possible: writing out each definition as a whole takes
     five times as long (38 s of CPU instead of 7 for the medium repository of benchmarks/history.py).
 
-    The fingerprint of a `.proto` definition is combined from the digests of its compiled files (see `formats.protobuf.file_digests`).
+    The digest of a `.proto` definition is combined from the digests of its compiled files (see `formats.protobuf.file_digests`).
     """
 
     def __init__(self, files: GitFiles) -> None:
@@ -876,8 +875,8 @@ class Fingerprints:
         if is_avro(declaration.type) and not declaration.proto and isinstance(declaration.definition, str):
             parts = self._read_parts(declaration, declaration.definition)
             if parts and (combined := self.refresh(declaration.type, parts)):
-                fingerprint, is_plain = combined
-                return Inspection(fingerprint, declaration.type, parts.paths, parts, is_plain=is_plain)
+                digest, is_plain = combined
+                return Inspection(digest, declaration.type, parts.paths, parts, is_plain=is_plain)
         if _is_proto_file(declaration) and (proto_input := definitions.read_proto(declaration)):
             identity_ = self._file_digests.identify(proto_input.to_compile(declaration.message))
             if identity_ is not None:
@@ -893,14 +892,14 @@ class Fingerprints:
             identity_ = load("protoc").identify(read.info)
             return Inspection(hash_identity(type_, identity_), type_, read.paths)
         try:
-            return Inspection(digest(read.info), type_, read.paths)
+            return Inspection(compute_digest(read.info), type_, read.paths)
         except InvalidSchema as error:
             source = read.info.locate(error.pointer) or declaration.source
             problem = Problem(source, error.message, error.fix)
             return Inspection(None, type_, read.paths, problems=(problem,))
 
     def refresh(self, type_: SchemaType, parts: DefinitionParts) -> CombinedDigest | None:
-        """Compute the fingerprint from the current revisions of the other files, or return None if it needs an inspection."""
+        """Compute the digest from the current revisions of the other files, or return None if it needs an inspection."""
         hashes, depth, size, is_plain = parts.own, parts.depth, parts.size, parts.is_plain
         for path, (names, taken_names) in parts.taken.items():
             types = self._read_shared_types(path)

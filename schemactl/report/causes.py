@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.checks.check_report import BROKER_MESSAGE, ORDER, Cause, CheckReport, PolicyChange, TopicCheck
-from schemactl.comparison.fingerprint import short
+from schemactl.comparison.fingerprint import shorten_fingerprint
 from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.errors import join_first
 from schemactl.core.findings import Counterexample, Finding, Severity
@@ -268,7 +268,7 @@ def waive_command(name: str, target: str, *, names_owner: bool) -> str:
     """
     on = f" --target {quote(target)}" if target else ""
     owner = " --owner NAME" if names_owner else ""
-    return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
+    return f'schemactl waive {shorten_fingerprint(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
 
 
 def proof_text(finding: Finding) -> str:

@@ -6,7 +6,7 @@ import json
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.report.causes import rank_causes
-from schemactl.report.sarif import compute_fingerprint
+from schemactl.report.sarif import compute_cause_fingerprint
 
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived": "info"}
 
@@ -18,7 +18,7 @@ def render(report: CheckReport) -> str:
             {
                 "description": f"{cause.label}: {cause.message}",
                 "check_name": cause.primary_finding.rule,
-                "fingerprint": compute_fingerprint(cause.cause),
+                "fingerprint": compute_cause_fingerprint(cause.cause),
                 "severity": _SEVERITIES[cause.level],
                 "location": {
                     # The widget drops an entry without a path, so the project file is the default.

@@ -76,7 +76,7 @@ def _make_result_value(cause: ShownCause, index: int) -> dict[str, Any]:
         "ruleIndex": index,
         "level": finding.severity,
         "message": {"text": cause.message},
-        "partialFingerprints": {"primaryLocationLineHash": f"{compute_fingerprint(cause.cause)}:1"},
+        "partialFingerprints": {"primaryLocationLineHash": f"{compute_cause_fingerprint(cause.cause)}:1"},
         "locations": [
             {
                 # Code scanning rejects a result without location, so the project file is the default.
@@ -141,7 +141,7 @@ def _make_fix_value(description: str, edits: Sequence[LineEdit]) -> dict[str, An
     }
 
 
-def compute_fingerprint(cause: Cause) -> str:
+def compute_cause_fingerprint(cause: Cause) -> str:
     """Return 32 hex digits that identify a cause in later runs, even if lines move or the edit is amended."""
     primary = cause.primary_finding
     # Findings on declarations may differ in their message only.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from schemactl.comparison.fingerprint import compute_broker_fingerprint, find_broker_waiver, fingerprint
+from schemactl.comparison.fingerprint import compute_broker_fingerprint, compute_fingerprint, find_broker_waiver
 from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
@@ -49,7 +49,7 @@ CHANGE: dict[str, Any] = {
 )
 def test_fingerprint_does_not_change_between_releases(info: SchemaInfo, digits: str) -> None:
     # Waivers in the history contain it: a release that computes another fingerprint would ignore them.
-    assert fingerprint(**{**CHANGE, "new": info}).startswith(f"sha256:{digits}")
+    assert compute_fingerprint(**{**CHANGE, "new": info}).startswith(f"sha256:{digits}")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_fingerprint_does_not_change_between_releases(info: SchemaInfo, digits: 
     ids=["documentation", "layout", "the other domain", "two versions of one content"],
 )
 def test_same_change_has_the_same_fingerprint(other: dict[str, Any]) -> None:
-    assert fingerprint(**{**CHANGE, **other}) == fingerprint(**CHANGE)
+    assert compute_fingerprint(**{**CHANGE, **other}) == compute_fingerprint(**CHANGE)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_same_change_has_the_same_fingerprint(other: dict[str, Any]) -> None:
     ids=str,
 )
 def test_another_change_has_another_fingerprint(other: dict[str, Any]) -> None:
-    assert fingerprint(**{**CHANGE, **other}) != fingerprint(**CHANGE)
+    assert compute_fingerprint(**{**CHANGE, **other}) != compute_fingerprint(**CHANGE)
 
 
 NESTED = """{{"type": "record", "name": "Order", "fields": [
@@ -115,12 +115,12 @@ def make_nested(type_: SchemaType = SchemaType.AVRO, **parts: str) -> SchemaInfo
 )
 @pytest.mark.parametrize("type_", [SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF])
 def test_change_of_reading_parts_changes_the_fingerprint(parts: dict[str, str], type_: SchemaType) -> None:
-    plain = fingerprint(**{**CHANGE, "new": make_nested(type_)})
-    changed = fingerprint(**{**CHANGE, "new": make_nested(type_, **parts)})
+    plain = compute_fingerprint(**{**CHANGE, "new": make_nested(type_)})
+    changed = compute_fingerprint(**{**CHANGE, "new": make_nested(type_, **parts)})
     assert changed != plain
     assert changed.former == plain == plain.former
     wrapped = [
-        fingerprint(**{**CHANGE, "new": join(key=info, value=SchemaInfo(SchemaType.STRING), encoding="INLINE")})
+        compute_fingerprint(**{**CHANGE, "new": join(key=info, value=SchemaInfo(SchemaType.STRING), encoding="INLINE")})
         for info in (make_nested(type_), make_nested(type_, **parts))
     ]
     assert wrapped[0] != wrapped[1]
@@ -131,9 +131,9 @@ def test_a_charset_is_part_of_the_fingerprint() -> None:
     plain, latin = (
         SchemaInfo(SchemaType.STRING, properties=properties) for properties in ({}, {"__charset": "ISO-8859-1"})
     )
-    assert fingerprint(**{**CHANGE, "new": latin}) != fingerprint(**{**CHANGE, "new": plain})
+    assert compute_fingerprint(**{**CHANGE, "new": latin}) != compute_fingerprint(**{**CHANGE, "new": plain})
     owned = replace(plain, properties={"owner": "sales"})
-    assert fingerprint(**{**CHANGE, "new": owned}) == fingerprint(**{**CHANGE, "new": plain})
+    assert compute_fingerprint(**{**CHANGE, "new": owned}) == compute_fingerprint(**{**CHANGE, "new": plain})
 
 
 def test_an_approved_waiver_may_name_the_former_fingerprint_of_a_rejection() -> None:
@@ -145,7 +145,7 @@ def test_an_approved_waiver_may_name_the_former_fingerprint_of_a_rejection() -> 
 
 def test_a_definition_that_does_not_parse_has_a_fingerprint_of_its_bytes() -> None:
     broken = [SchemaInfo(SchemaType.AVRO, text) for text in (b"{", b"[")]
-    one, other = (fingerprint(**{**CHANGE, "against": [definition]}) for definition in broken)
+    one, other = (compute_fingerprint(**{**CHANGE, "against": [definition]}) for definition in broken)
     assert one != other
 
 
@@ -169,7 +169,7 @@ def test_the_waiver_of_a_brokers_rejection_names_rule_topic_and_fingerprint() ->
     for other in (
         replace(waiver, rule="MISSING_ENUM_SYMBOLS"),
         replace(waiver, topic=TopicName.parse("shop/sales/order")),
-        replace(waiver, fingerprint=fingerprint(**CHANGE)),
+        replace(waiver, fingerprint=compute_fingerprint(**CHANGE)),
     ):
         assert find_broker_waiver([other], ORDERS, before, PAID) is None
     sooner = replace(waiver, until=date(2026, 12, 31))

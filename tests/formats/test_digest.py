@@ -24,13 +24,13 @@ from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.resolving_grammar import can_read
 from schemactl.formats.avro.schema import JavaException, equal
-from schemactl.formats.digest import digest, get_known_digest
+from schemactl.formats.digest import compute_digest, get_known_digest
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 DIGEST_OF_PAIR = """
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.formats.digest import digest
+from schemactl.formats.digest import compute_digest
 from schemactl.formats.key_value import join
 
 text = (
@@ -38,7 +38,7 @@ text = (
     '{"name": "b", "type": {"type": "fixed", "name": "B", "size": 1}}]}'
 )
 half = SchemaInfo(SchemaType.AVRO, text.encode())
-print(digest(join(key=half, value=half, encoding="INLINE")).hex())
+print(compute_digest(join(key=half, value=half, encoding="INLINE")).hex())
 """
 
 
@@ -120,7 +120,7 @@ def test_upload_finds_plain_version_without_reading_it(release: Release) -> None
         raise AssertionError
 
     unread = [
-        SchemaVersion(number, DeferredInfo.of(info.type, fail, digest=digest(info), is_plain=True))
+        SchemaVersion(number, DeferredInfo.of(info.type, fail, digest=compute_digest(info), is_plain=True))
         for number, info in enumerate(infos)
     ]
     read = [SchemaVersion(number, info) for number, info in enumerate(infos)]
@@ -134,10 +134,13 @@ def test_upload_finds_plain_version_without_reading_it(release: Release) -> None
 def test_upload_of_a_version_from_git_has_the_known_digest_and_equals_it() -> None:
     """Properties of uploads do not belong to the content, so that uploads of plain versions are found by their digests."""
     schemas = [SchemaInfo(SchemaType.AVRO, json.dumps(record(type_)).encode()) for type_ in ("int", "long")]
-    known = [DeferredInfo.of(info.type, partial(replace, info), digest=digest(info), is_plain=True) for info in schemas]
+    known = [
+        DeferredInfo.of(info.type, partial(replace, info), digest=compute_digest(info), is_plain=True)
+        for info in schemas
+    ]
     commit = Commit("ab" * 20, 0)
     uploads = [upload(SchemaVersion(number, info, commit), {"env": "prod"}) for number, info in enumerate(known)]
-    assert [get_known_digest(info) for info in uploads] == [digest(info) for info in schemas]
+    assert [get_known_digest(info) for info in uploads] == [compute_digest(info) for info in schemas]
     for first, second in ((uploads, schemas), (schemas, uploads), (uploads, uploads)):
         versions = VersionList((), Release.R4_0)
         for number, info in enumerate(first):
@@ -165,8 +168,8 @@ def test_upload_finds_proto_version_without_reading_versions_with_other_digests(
                 number,
                 DeferredInfo.of(
                     info.type,
-                    (lambda info=info: info) if digest(info) == digest(new) else fail,  # type: ignore[misc]
-                    digest=digest(info),
+                    (lambda info=info: info) if compute_digest(info) == compute_digest(new) else fail,  # type: ignore[misc]
+                    digest=compute_digest(info),
                 ),
             )
             for number, info in enumerate(infos)
@@ -178,7 +181,7 @@ def test_upload_finds_proto_version_without_reading_versions_with_other_digests(
 def test_version_that_is_not_plain_still_fails_an_upload() -> None:
     bad = SchemaInfo(SchemaType.AVRO, json.dumps(record("int", default="x")).encode())
     good = SchemaInfo(SchemaType.AVRO, json.dumps(PLAIN[0]).encode())
-    plain = DeferredInfo.of(good.type, lambda: good, digest=digest(good), is_plain=True)
+    plain = DeferredInfo.of(good.type, lambda: good, digest=compute_digest(good), is_plain=True)
     new = SchemaInfo(SchemaType.AVRO, json.dumps(PLAIN[1]).encode())
     versions = [SchemaVersion(0, plain), SchemaVersion(1, bad)]
     with pytest.raises(JavaException):

@@ -28,7 +28,7 @@ from schemactl import history
 from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
-from schemactl.formats.digest import digest
+from schemactl.formats.digest import compute_digest
 from schemactl.formats.protobuf import protoc_process
 from schemactl.history import cache as history_cache
 from schemactl.history import versions
@@ -131,7 +131,7 @@ def test_one_topic_is_told_from_the_file_alone(topic_repository: Scratch) -> Non
     assert (first.number, first.type, first.path, second.number) == (0, "AVRO", "topics/orders.yaml", 1)
     assert [cache.read_commit(version.step).subject for version in (first, second)] == ["v0", "v1"]
     infos = [version.info for version in approved.catalog.topics[ORDERS].load().versions]
-    assert [first.fingerprint, second.fingerprint] == [digest(replace(info)) for info in infos if info]
+    assert [first.digest, second.digest] == [compute_digest(replace(info)) for info in infos if info]
     assert cache.find_users("topics/orders.avsc") == {"shop/sales/orders"}
     assert cache.entry("topics/orders.avsc") == ("file", topic_repository.git("rev-parse", "main:topics/orders.avsc"))
     assert cache.at_step(0).entry("topics/orders.avsc") == (
@@ -468,7 +468,7 @@ def list_rows(cache: Cache) -> list[list[tuple[object, ...]]]:
         "SELECT step, commit_id, time_s, subject FROM step ORDER BY step",
         "SELECT kind, name.name, step, value FROM fact JOIN name ON id = fact.name ORDER BY 1, 2, 3",
         "SELECT name, domain, step, deleted, number, since, as_of, kinds FROM topic_state JOIN name ON id = schema ORDER BY 1, 2, 3",
-        "SELECT name, number, step, type, fingerprint, kind, is_plain FROM version JOIN name ON id = schema ORDER BY 1, 2",
+        "SELECT name, number, step, type, digest, kind, is_plain FROM version JOIN name ON id = schema ORDER BY 1, 2",
         "SELECT name.name, is_topic, step, problems FROM note JOIN name ON name.id = note.name ORDER BY 1, 2, 3",
         "SELECT * FROM unfinished",
     )

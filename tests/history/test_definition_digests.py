@@ -1,4 +1,4 @@
-"""Fingerprints of definitions, combined from their files or computed from the whole definition."""
+"""Digests of definitions, combined from their files or computed from the whole definition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scratch import Scratch, record, write_declaration
 
 from schemactl import history
 from schemactl.formats import identity
-from schemactl.formats.digest import digest
+from schemactl.formats.digest import compute_digest
 from schemactl.formats.protobuf.protoc import Proto, compile_proto, identify
 from schemactl.history.cache import Cache
 from schemactl.history.versions import encode_inputs
@@ -89,11 +89,11 @@ def test_a_shared_definition_makes_versions_of_those_that_use_it(
     topic_versions = read(scratch).catalog.topics[ORDERS].versions
     assert len(topic_versions) == versions
     assert [b"Money" in version.info.schema for version in topic_versions if version.info] == [True] * versions
-    # A fingerprint combined from the files equals the fingerprint of the whole definition.
+    # A digest combined from the files equals the digest of the whole definition.
     cache = Cache.open(history.Store(scratch.path / ".git", PROJECT.path), encode_inputs(PROJECT))
     assert cache
-    cached_fingerprints = [row.fingerprint for row in cache.list_versions(ORDERS.schema_id)]
-    assert cached_fingerprints == [digest(replace(version.info)) for version in topic_versions if version.info]
+    cached_digests = [row.digest for row in cache.list_versions(ORDERS.schema_id)]
+    assert cached_digests == [compute_digest(replace(version.info)) for version in topic_versions if version.info]
 
 
 PROTO_TEXTS = [
