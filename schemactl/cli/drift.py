@@ -35,7 +35,7 @@ from schemactl.cli.target_selection import (
 )
 from schemactl.cli.topic_selection import add_filters, parse_namespaces
 from schemactl.core import names as topic_names
-from schemactl.core.catalog import Catalog, Namespace, Topic, select_part
+from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
 from schemactl.core.names import Named, NamespaceName, TargetNames, TopicName
 from schemactl.core.project import Target
@@ -209,7 +209,6 @@ def find_drifts(
         lambda target: DriftRequest.of(target, scope),
         observe,
         lambda request, observation: request.report(*observation, partial(awaited, request.target, observed_targets)),
-        load=DriftRequest.load,
         stop=stop,
     )
 
@@ -243,12 +242,6 @@ class DriftRequest:
         if not (scope.topics or scope.namespaces):
             approved.read_ahead(approved.catalog.topics)
         return cls(target, scope, load_catalog(approved.catalog), load_catalog(everything), recorded)
-
-    def load(self) -> None:
-        """Read the definitions of the selected topics from Git."""
-        from schemactl.deploy.planner import applicable
-
-        applicable(select_part(self.approved, self.scope.topics, self.scope.namespaces))
 
     def observe(self) -> tuple[Catalog, RegistryState]:
         """Return the selected part of Git by the target's names, and the state of the registry, which takes long to read."""

@@ -260,11 +260,7 @@ def make_plans(
         yield (
             targets,
             run_for_each_target(
-                targets,
-                lambda target: PlanRequest.of(target, args),
-                PlanRequest.observe,
-                PlanRequest.plan,
-                load=PlanRequest.load,
+                targets, lambda target: PlanRequest.of(target, args), PlanRequest.observe, PlanRequest.plan
             ),
         )
 
@@ -355,12 +351,6 @@ class PlanRequest:
             target.find_unreadable(args.topic, args.namespace),
             NamedResults.of(args.results, target.context),
         )
-
-    def load(self) -> None:
-        """Read the definitions that the plan needs from Git."""
-        from schemactl.deploy.planner import applicable
-
-        applicable(self.catalog)
 
     def observe(self) -> RegistryState:
         """Read the state of the registry. This takes long, and does not use Git."""

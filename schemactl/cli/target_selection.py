@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -43,10 +42,6 @@ TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
 _EXIT_CODES_WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
 
 _POLL_INTERVAL_S: Final = 0.2
-
-_SWITCH_INTERVAL_S: Final = 0.0005
-"""The time that Python's threads wait for each other while the main thread reads Git: with the default of 5 ms, each thread
-that sends requests would wait as long for every part of a response."""
 
 _TENANT_OF_EVERY_CLUSTER: Final = "public"
 
@@ -535,7 +530,6 @@ def run_for_each_target(
     ask: Callable[[T], U],
     finish: Callable[[T, U], V],
     *,
-    load: Callable[[T], object],
     stop: Stop | None = None,
 ) -> dict[str, V | SchemactlError]:
     """Return the result for each target by name, or the error that prevented one.
@@ -543,9 +537,8 @@ def run_for_each_target(
     Args:
         targets: the open targets.
         prepare: returns the request for a target.
-        ask: sends the request to the target's registry; runs in a thread for each target.
+        ask: sends the request to the target's registry; runs in parallel for several targets.
         finish: returns the result for a request and its response.
-        load: reads from Git what `finish` will need, in the main thread and while the registries are asked.
         stop: see `run_in_parallel`.
 
     Raises:
@@ -565,14 +558,7 @@ def run_for_each_target(
             requests[target.name] = prepare(target)
         except SchemactlError as error:
             record_error(target.name, error)
-
-    def load_all() -> None:
-        for request in requests.values():
-            # The error of a target is raised again by its `finish`.
-            with suppress(SchemactlError):
-                load(request)
-
-    responses = run_in_parallel([partial(ask, request) for request in requests.values()], stop=stop, meanwhile=load_all)
+    responses = run_in_parallel([partial(ask, request) for request in requests.values()], stop=stop)
     for (name, request), response in zip(requests.items(), responses, strict=True):
         result = (
             response if isinstance(response, SchemactlError) else _run_one(partial(finish, request, response), stop)
@@ -591,17 +577,14 @@ def load_catalog(catalog: Catalog) -> Catalog:
     return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
 
 
-def run_in_parallel(
-    works: Sequence[Callable[[], T]], *, stop: Stop | None = None, meanwhile: Callable[[], None] | None = None
-) -> list[T | SchemactlError]:
+def run_in_parallel(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) -> list[T | SchemactlError]:
     """Call the functions in parallel, each in a thread, and return the result of each or the error that it raised.
 
     Args:
-        works: the functions to call; without `meanwhile`, a single one is called in the main thread.
+        works: the functions to call; a single one is called in the main thread.
         stop: handles an interrupt; without it, an interrupt ends everything.
-        meanwhile: called in the main thread while the functions run.
     """
-    if len(works) == 1 and meanwhile is None:
+    if len(works) == 1:
         return [_run_one(works[0], stop)]
     results: dict[int, T | SchemactlError] = {}
     bugs: list[BaseException] = []
@@ -615,16 +598,11 @@ def run_in_parallel(
     workers = [Worker(partial(run, number, work)) for number, work in enumerate(works)]
     for worker in workers:
         worker.start()
-    # Call `meanwhile`, and wait until all workers have ended, or `stop` cancels the rest.
+    # Wait until all workers have ended, or `stop` cancels the rest.
     interrupt: KeyboardInterrupt | OutOfTime | None = None
-    while interrupt is None and (meanwhile or not all(worker.has_ended for worker in workers)):
+    while interrupt is None and (running := [worker for worker in workers if not worker.has_ended]):
         try:
-            if meanwhile:
-                work, meanwhile = meanwhile, None
-                _run_with_short_switches(work)
-            for worker in workers:
-                while not worker.has_ended:
-                    worker.wait(_POLL_INTERVAL_S)
+            running[0].wait(_POLL_INTERVAL_S)
         except (KeyboardInterrupt, OutOfTime) as error:
             if stop is None:
                 raise
@@ -636,16 +614,6 @@ def run_in_parallel(
         results[number] if number in results else _to_target_error(interrupt, worker)
         for number, worker in enumerate(workers)
     ]
-
-
-def _run_with_short_switches(work: Callable[[], None]) -> None:
-    """Run CPU-bound work in this thread so that threads that wait for responses can still continue soon after each."""
-    interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    try:
-        work()
-    finally:
-        sys.setswitchinterval(interval_s)
 
 
 def _run_one(work: Callable[[], T], stop: Stop | None) -> T | SchemactlError:
