@@ -205,8 +205,6 @@ def _check_files(
         declare_project.choose_target(proposed, request.target, f"--target {request.target}")
     # An interrupted run saves the part of the history that it has read, so the history comes first. Problems of the files have priority.
     deadline.begin("reading the approved history")
-    head: Commit | None = None
-    forked: Forked | None = None
     history_problem: SchemactlError | None = None
     try:
         head = repository.commit("HEAD^" if request.amend else "HEAD")
@@ -224,8 +222,7 @@ def _check_files(
     content = read_files(
         repository, replace(project, targets=proposed.targets), files, allow_broken=True, checks=request.cache
     )
-    if forked is None:
-        assert history_problem  # noqa: S101  for mypy
+    if history_problem is not None:
         raise history_problem
     if approved and approved.project.adopted != proposed.adopted:
         _require_same_numbers(repository, project, proposed, files, approved)

@@ -115,7 +115,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
             )
             imported = replace(imported, namespace_files={project.path: text, **imported.namespace_files})
     tip = _write_declarations(args, context, repository, imported, target)
-    ref_elsewhere = _find_ref_elsewhere(repository, project, tip) if tip else None
+    ref_elsewhere = _find_ref_elsewhere(context, project, tip) if tip else None
     context.record(
         target=target.name,
         registry=target.registry,
@@ -239,12 +239,15 @@ def _write_declarations(
     return None
 
 
-def _find_ref_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
+def _find_ref_elsewhere(context: Context, project: Project, tip: Commit) -> str | None:
     """Return the approved ref, or None if it is at `tip`."""
+    from schemactl.history import Repository
     from schemactl.history.approved_history import approved
 
     try:
-        ref, commit = approved(repository, project)
+        # The repository that was open before has the refs as they were before the import.
+        with Repository.open(context.directory) as repository:
+            ref, commit = approved(repository, project)
     except HistoryError:
         return project.approved
     return None if commit and commit.id == tip.id else ref
