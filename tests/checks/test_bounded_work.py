@@ -40,7 +40,7 @@ def check(folder: Path, *, limit_s: float = math.inf) -> tuple[subprocess.Comple
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-m", "schemactl", "check"],
+        [sys.executable, "-m", "schemactl", "check", "--notes"],
         cwd=folder,
         env=ENVIRONMENT,
         capture_output=True,
