@@ -151,7 +151,7 @@ class _RegistryTopic:
         return stamp_properties(render_for_client(self.approved, self.args.language), self.properties)
 
     @property
-    def live(self) -> tuple[SchemaVersion, ...]:
+    def live_versions(self) -> tuple[SchemaVersion, ...]:
         return get_live_versions(self.stored)
 
     def show(self, text: str, **facts: Any) -> None:
@@ -185,12 +185,14 @@ def _print_definition(topic: _RegistryTopic) -> int:
     stored, number = topic.stored, topic.args.version
     if not stored:
         raise RegistryError(f"{topic.name} has no schema in {topic.target}")
-    if number is None and not topic.live:
+    if number is None and not topic.live_versions:
         raise RegistryError(
             f"the schemas of {topic.name} were deleted by tombstone {stored[-1].number}",
             fix="--version N shows an older one, if the registry still has it",
         )
-    version = topic.live[-1] if number is None else next((entry for entry in stored if entry.number == number), None)
+    version = (
+        topic.live_versions[-1] if number is None else next((entry for entry in stored if entry.number == number), None)
+    )
     if version is None:
         numbers_text = format_ranges([entry.number for entry in stored])
         raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: it has {numbers_text}")
@@ -208,7 +210,7 @@ def _print_definition(topic: _RegistryTopic) -> int:
 
 
 def _list_versions(topic: _RegistryTopic) -> int:
-    current = {version.number for version in topic.live}
+    current = {version.number for version in topic.live_versions}
     lines = [f"{topic.name} in {topic.target}"]
     for version in reversed(topic.stored):
         hidden = "" if version.number in current or version.info is None else ", hidden by a later tombstone"
@@ -255,8 +257,8 @@ def _upload(topic: _RegistryTopic) -> int:
     is_new = number not in old_numbers
     outcome_text = "stored as" if is_new else "nothing was stored: it equals"
     text = f"{topic.name}: {outcome_text} version {number} in {topic.target}"
-    if not is_new and topic.live and topic.live[-1].number != number:
-        text += f"; latest is still version {topic.live[-1].number}"
+    if not is_new and topic.live_versions and topic.live_versions[-1].number != number:
+        text += f"; latest is still version {topic.live_versions[-1].number}"
     topic.show(text, stored=is_new, version=number, outcome="ok" if is_new else "unchanged")
     return 0
 
@@ -376,9 +378,11 @@ def _delete_versions(topic: _RegistryTopic) -> int:
         # A broker would write a tombstone, and the first version would be 1.
         raise RegistryError(f"{topic.name} has no schema in {topic.target}; nothing was deleted")
     all_versions = format_version_numbers([version.number for version in stored])
-    live_numbers = [version.number for version in topic.live]
+    live_numbers = [version.number for version in topic.live_versions]
     is_deletable = live_numbers if topic.args.allow_delete else topic.args.force_delete
-    describes_messages = any(version.info and version.info.type not in WITHOUT_SCHEMA for version in topic.live)
+    describes_messages = any(
+        version.info and version.info.type not in WITHOUT_SCHEMA for version in topic.live_versions
+    )
     reason = topic.registry.retained(topic.name) if is_deletable and describes_messages else ""
     if reason and not topic.args.allow_unreadable_messages:
         way = "hidden" if topic.args.allow_delete else "destroyed"

@@ -38,7 +38,7 @@ def place(path: str, text: str, offset: int) -> Source:
     return Source(path, text.count("\n", 0, offset) + 1, column, column + len(word[0]) if word else None)
 
 
-def nearest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
+def find_deepest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
     """Return the node under `root` that `parts` leads to, or the last existing node in that path.
 
     `step` returns the child of a node for a token, or None.
@@ -88,12 +88,12 @@ class JsonText:
             values = self.scan()
         except JsonSyntaxError:
             return self.place(0)
-        return self.place(values.offsets[nearest(0, parts, values.child)])
+        return self.place(values.offsets[find_deepest(0, parts, values.child)])
 
     def locate_key(self, parts: Tokens) -> Source:
         """Return the place of the key of the value at `parts`, which exists, or of the value if it has no key."""
         values = self.scan()
-        number = nearest(0, parts, values.child)
+        number = find_deepest(0, parts, values.child)
         return self.place(values.keys[number] if values.keys[number] >= 0 else values.offsets[number])
 
     def scan(self) -> Scan:
@@ -356,7 +356,7 @@ def _build_string_error(text: str, offset: int) -> JsonSyntaxError:
 
 def find_node(root: yaml.Node, parts: Tokens) -> yaml.Node:
     """Return the YAML node under `root` that `parts` leads to, or the last existing node in that path."""
-    return nearest(root, parts, _get_child)
+    return find_deepest(root, parts, _get_child)
 
 
 def locate_node(path: str, node: yaml.Node) -> Source:

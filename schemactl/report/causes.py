@@ -20,8 +20,7 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.terminal import on_one_line, truncate
 from schemactl.core.wording import describe_waiver, format_count, format_version, format_version_numbers
 from schemactl.declare.files import shown
-from schemactl.declare.source_location import JsonSyntaxError, scan
-from schemactl.declare.source_location import nearest as nearest_node
+from schemactl.declare.source_location import JsonSyntaxError, find_deepest, scan
 from schemactl.formats import spec
 from schemactl.formats.type_spec import diff_definitions
 
@@ -330,7 +329,7 @@ class SchemaDiff:
             syntax = scan(text)
         except JsonSyntaxError:
             return self
-        line = text.count("\n", 0, syntax.offsets[nearest_node(0, split_pointer(pointer), syntax.child)]) + 1
+        line = text.count("\n", 0, syntax.offsets[find_deepest(0, split_pointer(pointer), syntax.child)]) + 1
         hunks = [hunk for hunk in self.hunks if any((row.new if of_new else row.old) == line for row in hunk)]
         return SchemaDiff(self.old, self.new, tuple(hunks)) if hunks else self
 

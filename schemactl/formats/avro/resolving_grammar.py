@@ -285,7 +285,7 @@ class Resolution:
         """Follow ResolvingGrammarGenerator.simpleGen: a grammar without errors, which matters only for recursive records."""
         if isinstance(schema, Primitive):
             return None
-        records = _nearest_records([schema])
+        records = _list_outermost_records([schema])
         if not self._reaches_recursion.keys() >= {*records}:
             self._reaches_recursion |= _find_recursion(records)
         if not any(self._reaches_recursion[record] for record in records):
@@ -397,7 +397,7 @@ def _is_alike_without_children(writer: Schema, reader: Schema) -> bool:
             return True
 
 
-def _nearest_records(schemas: Iterable[Schema]) -> list[Record]:
+def _list_outermost_records(schemas: Iterable[Schema]) -> list[Record]:
     """Return the records in `schemas` that are not inside other records."""
     records = []
     pending = list(schemas)
@@ -417,7 +417,7 @@ def _find_recursion(records: Iterable[Record]) -> dict[Record, bool]:
     while pending:
         record = pending.pop()
         if record not in inner_records:
-            inner_records[record] = _nearest_records([field.schema for field in record.fields])
+            inner_records[record] = _list_outermost_records([field.schema for field in record.fields])
             pending += inner_records[record]
     reaches_recursion = dict.fromkeys(inner_records, True)
     sorter = TopologicalSorter(inner_records)
