@@ -186,9 +186,9 @@ def registry() -> Iterator[EmbeddedRegistry]:
 
 
 @pytest.fixture
-def estate(prepared: Estate, tmp_path: Path) -> Estate:
-    """Return a copy of the module's fixture `prepared` for one test."""
-    return prepared.copy_to(tmp_path / "shop")
+def estate(module_estate: Estate, tmp_path: Path) -> Estate:
+    """Return a copy of `module_estate`, which the module defines, for one test."""
+    return module_estate.copy_to(tmp_path / "shop")
 
 
 @pytest.fixture(scope="session")

@@ -52,15 +52,15 @@ class RunningProgram:
             os.kill(self._process.pid, number)
 
     def read_out(self) -> str:
-        """Return what the program has written to its standard output so far."""
+        """Return the standard output so far."""
         return (self._folder / "out").read_text(encoding="utf-8")
 
     def read_err(self) -> str:
-        """Return what the program has written to its standard error so far."""
+        """Return the standard error so far."""
         return (self._folder / "err").read_text(encoding="utf-8")
 
     def read_first_line(self, *, within_s: float = LIMIT_S) -> str:
-        """Wait until the program has written a line, and return it; return what it wrote if it ends without one."""
+        """Wait until the program has written a line, and return it; return its output if it ends without a line."""
         end_s = time.monotonic() + within_s
         while "\n" not in (text := self.read_out()) and self._process.is_alive() and time.monotonic() < end_s:
             time.sleep(0.01)
@@ -88,7 +88,7 @@ def start_program(
         folder: The working directory.
         program: The code; `sys` is imported.
         arguments: `sys.argv` without its first element.
-        environment: The environment variables; by default those of this process.
+        environment: The environment variables; by default the variables of this process.
         stdin: The standard input.
         limit_s: The number of seconds after which the program ends with a traceback, or None for no limit.
     """

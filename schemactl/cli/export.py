@@ -369,9 +369,9 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     )
     content = store.read(_SITE_RECORD)
     record = SiteRecord.decode(content) if content else None
-    known = {}
+    unchanged = {}
     if record and (changed := approved.find_changed_topics(record.tip, with_namespaces=True)) is not None:
-        known = record.select_unchanged(out, changed | approved.undecided.keys())
+        unchanged = record.select_unchanged(out, changed | approved.undecided.keys())
     target_tips = [(target.name, target.history.tip if target.history else None) for target in targets]
     other_inputs = (theme, [*map(str, names)], sorted(catalogue.authors.items()), target_tips)
     inputs = hashlib.sha256(repr(other_inputs).encode()).hexdigest()
@@ -400,7 +400,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
 
         site = Site(catalogue, title, write_page, theme)
         with (out / _SITE_LIST).open("a", encoding="utf-8", buffering=1) as site_list:
-            count = site.write(names, known=known, progress=context.progress("writing pages", "topics"))
+            count = site.write(names, unchanged=unchanged, progress=context.progress("writing pages", "topics"))
         for topic in site.topics.values():
             written_paths.update(topic.paths)
         for path in old_paths - written_paths:

@@ -5,7 +5,6 @@ GitPython starts the processes: confined, with English messages and a time limit
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
@@ -387,7 +386,7 @@ class Repository:
         if name not in self._trees:
             [tree] = self.objects([name])
             is_read = tree is not None and tree.type == "tree" and tree.size_bytes == len(tree.content)
-            self._trees[name] = _parse_tree(tree.content, self.object_format) if tree and is_read else None
+            self._trees[name] = _parse_tree(tree.content, len(tree.id) // 2) if tree and is_read else None
         return self._trees[name]
 
     def refs(self) -> list[str]:
@@ -546,9 +545,8 @@ def _parse_commit(commit_object: Blob) -> Commit | None:
     return Commit(commit_object.id, parse_time(committer["time"]), title)
 
 
-def _parse_tree(content: bytes, object_format: str) -> dict[str, TreeEntry] | None:
-    """Return the entries of a tree object by name, or None if one has an unusual mode."""
-    id_bytes = hashlib.new(object_format, usedforsecurity=False).digest_size
+def _parse_tree(content: bytes, id_bytes: int) -> dict[str, TreeEntry] | None:
+    """Return the entries of a tree object by name, or None if one has an unusual mode; `id_bytes` is the size of an id."""
     entries: dict[str, TreeEntry] = {}
     start = 0
     while start < len(content):

@@ -381,9 +381,9 @@ class VersionDerivation:
         self._files = StepFiles(repository, writer)
         self._digests = DefinitionDigests(self._files)
         self._definition_files = DefinitionFileCache()
-        # The topic of each file that declares only this topic, as it was read last in this run, if it had no problems.
+        # For each file without problems that declares a single topic, the topic that was last read from it in this run.
         self._declared_topics: dict[str, Topic] = {}
-        # The last recorded topic of each schema in this run, if it had no problems.
+        # For each schema without problems, the topic that was last recorded in this run.
         self._recorded_topics: dict[str, RecordedTopic] = {}
         self._documents: dict[tuple[str, str], Documents] = {}
         # Documents of larger files, for the step in which they change.

@@ -32,17 +32,20 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.findings import Counterexample
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Target
-from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count, format_day, format_version_numbers
 from schemactl.formats import ReadingAnswer, has_client_rules, spec
+from schemactl.formats.type_spec import PartChange
 from schemactl.history.versions import Progress, no_progress
+from schemactl.publish import restricted_pickle
 from schemactl.publish.sample_messages import values
 from schemactl.publish.site_catalog import (
     Box,
     SiteContent,
     TopicEntry,
     TopicTypes,
+    TypeDefinition,
     TypeUse,
     TypeUses,
     VersionEntry,
@@ -59,10 +62,11 @@ from schemactl.publish.site_events import (
     list_topic_events,
     sort_events,
 )
-from schemactl.publish.site_fields import MAX_ROWS, FieldLife, list_paths
+from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, Piece, list_paths
 from schemactl.publish.site_flow import draw_flow
 from schemactl.publish.site_text import escape_code, highlight, plain_text, render_markdown, service_url, write_snippets
 from schemactl.publish.site_verdicts import (
+    Break,
     Pair,
     Readings,
     TopicVerdicts,
@@ -241,6 +245,13 @@ class TopicFacts:
     pairs: Sequence[Pair]
     events: Sequence[Event]
     types: TopicTypes | None
+
+
+_FACT_CLASSES: Final = (
+    *(Break, Client, Commit, Counterexample, Event, FieldRow, NamespaceName, Pair, PartChange, Piece, SchemaVersion),
+    *(TopicFacts, TopicName, TopicTypes, TypeDefinition, Verdict),
+)
+"""The classes of the values in `TopicFacts`."""
 
 
 class WrittenTopic(NamedTuple):
@@ -424,15 +435,15 @@ class Site:
         self,
         names: Sequence[TopicName],
         *,
-        known: Mapping[TopicName, WrittenTopic] = MappingProxyType({}),
+        unchanged: Mapping[TopicName, WrittenTopic] = MappingProxyType({}),
         progress: Progress = no_progress,
     ) -> int:
         """Write all pages, first the pages of the topics `names`, and return the number of topics that are not deleted.
 
         Args:
             names: the topics.
-            known: the topics that are as in an earlier run, and whose files are as that run wrote them. Their pages are not made
-                again if the other inputs are equal, too.
+            unchanged: the topics that are as in an earlier run, and whose files are as that run wrote them. Their pages are not made
+                again if the other inputs are equal as well.
             progress: called with the number of topics that are done, and of all topics.
         """
         self._names.update(names)
@@ -444,10 +455,9 @@ class Site:
             inputs = self.digest_inputs(name)
             # A client's own definition can change without the topic.
             has_own_definitions = any(client.file for client in self._catalogue.catalog.topics[name].clients)
-            if name in known and known[name].inputs == inputs and not has_own_definitions:
-                self.topics[name] = known[name]
-                facts: TopicFacts = pickle.loads(known[name].facts)  # noqa: S301  from the user's own cache
-                self._add_topic(name, facts)
+            if name in unchanged and unchanged[name].inputs == inputs and not has_own_definitions:
+                self.topics[name] = unchanged[name]
+                self._add_topic(name, restricted_pickle.loads(unchanged[name].facts, _FACT_CLASSES))
             elif entry := self._catalogue.read_topic(name):
                 self._own_paths = []
                 facts = self._write_topic(entry)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from schemactl.codegen.manifest import CLOCK_TICK_S, Stamp, read_stamp
 from schemactl.core.names import TopicName
+from schemactl.publish import restricted_pickle
 from schemactl.publish.site_pages import WrittenTopic
 
 
@@ -35,9 +36,12 @@ class SiteRecord(NamedTuple):
     stamps: Mapping[str, Stamp]
 
     @classmethod
-    def decode(cls, content: bytes | memoryview) -> SiteRecord:
-        """Decode the result of `encode`."""
-        tip, inputs, topic_count, topics, stamps = pickle.loads(content)  # noqa: S301  from the user's own cache
+    def decode(cls, content: bytes | memoryview) -> SiteRecord | None:
+        """Decode the result of `encode`, or return None if the content is anything else."""
+        try:
+            tip, inputs, topic_count, topics, stamps = restricted_pickle.loads(content)
+        except pickle.UnpicklingError:
+            return None
         return cls(
             tip,
             inputs,

@@ -19,7 +19,7 @@ DAYS = ("--reason", "consumers are gone", "--until", "2027-06-30", "--owner", "a
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Apply versions 0 and 1 to `local`, record a foreign version 2, and check out a branch."""
     more = '  other: {registry: "sqlite:.schemactl/other.db", pulsar: "4.2"}\n'
     result = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT + more)

@@ -46,7 +46,7 @@ EDITS: dict[str, dict[str, str | bytes | None]] = {
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Approve orders with two versions, a foreign one on prod, and clicks, with overlays on four targets."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT.replace("clicks", "orders"))
     estate.scratch.commit(

@@ -54,7 +54,7 @@ JUDGEMENTS: dict[str, tuple[str, str, str, str, list[str], str]] = {
     "the broker rejects under ALWAYS_INCOMPATIBLE": (
         "ALWAYS_INCOMPATIBLE", "", BREAKING, "", ["error BROKER_INCOMPATIBLE None"], "not_judged",
     ),
-    "--strict says what breaks under ALWAYS_INCOMPATIBLE": (
+    "--strict shows the breaks under ALWAYS_INCOMPATIBLE": (
         "ALWAYS_INCOMPATIBLE", "", BREAKING, "--strict", ["error BROKER_INCOMPATIBLE None", *WARNINGS], "breaking",
     ),
 }  # fmt: skip

@@ -15,7 +15,7 @@ TOPIC = write_declaration("shop/sales/returns", "returns.avsc")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     return Estate(tmp_path_factory.mktemp("outside") / "shop")
 
 
@@ -46,9 +46,9 @@ def find_notes(estate: Estate, *arguments: str) -> list[str]:
 )
 @pytest.mark.parametrize("state", ["untracked", "committed"])
 def test_a_declaration_outside_of_the_roots_is_a_note(
-    prepared: Estate, tmp_path: Path, state: str, path: str, text: str, name: str | None
+    module_estate: Estate, tmp_path: Path, state: str, path: str, text: str, name: str | None
 ) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+    estate = module_estate.copy_to(tmp_path / "shop")
     file = estate.scratch.path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text.encode(errors="surrogateescape"))
@@ -67,8 +67,8 @@ def test_a_declaration_outside_of_the_roots_is_a_note(
     assert find_notes(estate, "--topic", "orders") == []
 
 
-def test_overlays_previous_roots_and_other_projects_are_no_declarations(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+def test_overlays_previous_roots_and_other_projects_are_no_declarations(module_estate: Estate, tmp_path: Path) -> None:
+    estate = module_estate.copy_to(tmp_path / "shop")
     project = PROJECT.replace('db"}', 'db", overlays: environments/local.yaml}') + "previous_roots: [old]\n"
     estate.scratch.write(
         {

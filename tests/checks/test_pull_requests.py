@@ -150,10 +150,10 @@ MERGE_BY_CI = (*TRY_AND_MEND, Step("main", "before"), Step("ci", "merge", NOTE, 
 ONE_OR_TWO = ("new version 1 (2) after 0: compatible",)
 BREAK_REFUSED = ("STEP_REFUSED 'break' against [0]",)
 BRANCHES = {
-    "a commit is judged against those before it on the branch": BranchCase(
+    "a commit is judged against earlier commits of the branch": BranchCase(
         (Step("work", "a number", NOTE), Step("work", "a text", TEXT)), ("STEP_REFUSED 'a text' against [1]",), ONE_OR_TWO,
     ),
-    "commits that no rule minds or that make no version are no findings": BranchCase(
+    "commits without a violation or a new version have no findings": BranchCase(
         (
             Step("work", "a note", NOTE),
             Step("work", "unreadable", {"topics/orders.avsc": "{"}),
@@ -172,11 +172,11 @@ BRANCHES = {
         (f"{BREAK_REFUSED[0]} persistent://a/b/one", f"{BREAK_REFUSED[0]} persistent://a/b/two"),
         ONE_OR_TWO * 2,
     ),
-    "what breaks at both is the branch's own": BranchCase(
+    "a break at the base and at the tip is a finding of the branch": BranchCase(
         (Step("work", "break", BROKEN_NOTE), Step("main", "more", make_orders(more=0))),
         REJECTED, ("new version 2 (2) after 1: breaking",), "v0",
     ),
-    "what was approved meanwhile settles what broke": BranchCase(
+    "a break that was approved meanwhile is no longer a finding": BranchCase(
         (Step("work", "break", BROKEN_NOTE), Step("main", "the same", BROKEN_NOTE)),
         merge_base="v0", messages=("READER_FIELD_MISSING_DEFAULT_VALUE was reported at", '"the same"'),
     ),
@@ -223,7 +223,7 @@ BRANCHES = {
         ),
         ("STEP_REFUSED 'try' against [0]",), ONE_OR_TWO,
     ),
-    "a branch on one that was merged is judged by what it has beyond": BranchCase(
+    "a branch on a merged branch is judged by its further commits": BranchCase(
         (
             Step("first", "first", NOTE),
             Step("second", "second", make_orders(note=0, more=0), start="first"),

@@ -21,7 +21,7 @@ COMMON = {"format_version", "schemactl", "command", "exit_code", "problems"}
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two approved versions; nothing is applied."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     estate.commit_orders("id", note=0)

@@ -223,7 +223,7 @@ partitions: 4
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     estate = Estate(
         tmp_path_factory.mktemp("prepared") / "shop",
         project=PROJECT.replace("click*", "orders"),

@@ -24,7 +24,7 @@ WRONG_DIGEST = "sha256:" + "0" * 64
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Approve two versions, and apply nothing."""
     new_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     new_estate.commit_orders("id", note=0)

@@ -37,7 +37,7 @@ PHASES: list[tuple[list[str], dict[str, str]]] = [
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     estate = Estate(
         tmp_path_factory.mktemp("prepared") / "shop", project=f"{PROJECT}generate: {{package: shop_schemas}}\n"
     )

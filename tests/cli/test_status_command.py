@@ -32,7 +32,7 @@ RUN = {"server": "github", "actor": "ada", "url": ""}
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied to `local`; nothing was applied to `empty`."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
     estate.commit_orders("id", note=0)

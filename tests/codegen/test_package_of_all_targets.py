@@ -59,7 +59,7 @@ BY_OWN = make_payload(OWN, id="c", own=99)
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
     estate.commit_orders("id", own=0)
     estate.run("generate", "--out", "without_records")
@@ -75,9 +75,9 @@ def orders_of(estate: Estate, out: str = "out") -> Iterator[Any]:
 
 
 @pytest.fixture
-def orders_topic(prepared: Estate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def orders_topic(module_estate: Estate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.delenv("SCHEMACTL_TARGET", raising=False)
-    with orders_of(prepared) as topic:
+    with orders_of(module_estate) as topic:
         yield topic
 
 
@@ -186,11 +186,11 @@ def test_the_environment_counts_at_each_call(orders_topic: Any, monkeypatch: pyt
     assert pickle.loads(copied).decode_one(BY_FOREIGN, 1) == {"id": "b", "own": 0}  # noqa: S301  what was pickled here
 
 
-def test_records_of_one_target_change_nothing_for_the_others(prepared: Estate) -> None:
+def test_records_of_one_target_change_nothing_for_the_others(module_estate: Estate) -> None:
     texts = {
         out: {
-            path.relative_to(prepared.scratch.path / out).as_posix(): path.read_text()
-            for path in (prepared.scratch.path / out).rglob("*.*")
+            path.relative_to(module_estate.scratch.path / out).as_posix(): path.read_text()
+            for path in (module_estate.scratch.path / out).rglob("*.*")
             if path.suffix != ".pyc"
         }
         for out in ("without_records", "out")
@@ -199,35 +199,35 @@ def test_records_of_one_target_change_nothing_for_the_others(prepared: Estate) -
     assert {name.rpartition("/")[2].partition("-")[0] for name in changed} == {"orders.py", "orders.foreign"}
     assert texts["without_records"].keys() <= texts["out"].keys()
     for out in texts:
-        with orders_of(prepared, out) as topic:
+        with orders_of(module_estate, out) as topic:
             dev = topic.for_target("dev")
             assert [version.number for version in dev.codec.versions] == [0, 1]
             assert dev.decode_one(BY_OWN, 1) == {"id": "c", "own": 99}
 
 
 def test_the_package_is_the_same_for_every_target_but_for_its_default(
-    prepared: Estate, monkeypatch: pytest.MonkeyPatch
+    module_estate: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCHEMACTL_TARGET", "prod")
-    prepared.run("generate", "--out", "out", "--check")
-    stale = prepared.run("generate", "--out", "out", "--check", "--target", "dr", code=100).out
+    module_estate.run("generate", "--out", "out", "--check")
+    stale = module_estate.run("generate", "--out", "out", "--check", "--target", "dr", code=100).out
     assert stale.splitlines()[0] == "stale: out/numbered_shop/__init__.py"
     assert " 1 stale." in stale
-    prepared.run("generate", "--out", "of_dr", "--target", "dr")
+    module_estate.run("generate", "--out", "of_dr", "--target", "dr")
     monkeypatch.delenv("SCHEMACTL_TARGET")
-    with orders_of(prepared, "of_dr") as topic:
+    with orders_of(module_estate, "of_dr") as topic:
         assert topic.decode_one(BY_OWN, 3) == {"id": "c", "own": 99}
         assert topic.for_target("prod").decode_one(BY_FOREIGN, 1) == {"id": "b", "own": 0}
         monkeypatch.setenv("SCHEMACTL_TARGET", "dev")
         assert topic.decode_one(BY_OWN, 1) == {"id": "c", "own": 99}
     assert (
         "--target prod2: schemactl.yaml has dev, dr, prod"
-        in prepared.run("generate", "--check", "--target", "prod2", code=64).err
+        in module_estate.run("generate", "--check", "--target", "prod2", code=64).err
     )
 
 
-def test_commits_are_named_by_the_numbers_of_the_target(prepared: Estate, tmp_path: Path) -> None:
-    prepared.run("generate", "--zip", str(tmp_path / "numbered_shop.zip"), "--with-commits")
+def test_commits_are_named_by_the_numbers_of_the_target(module_estate: Estate, tmp_path: Path) -> None:
+    module_estate.run("generate", "--zip", str(tmp_path / "numbered_shop.zip"), "--with-commits")
     with import_package(tmp_path / "numbered_shop.zip", "numbered_shop") as package:
         orders = package.topic("persistent://shop/sales/orders")
         own, first = orders.for_target("dev").commit(1), orders.commit(0)
@@ -239,8 +239,8 @@ def test_commits_are_named_by_the_numbers_of_the_target(prepared: Estate, tmp_pa
                 topic.commit(number)
 
 
-def test_a_target_and_its_record_that_a_change_brings_are_in_its_package(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+def test_a_target_and_its_record_that_a_change_brings_are_in_its_package(module_estate: Estate, tmp_path: Path) -> None:
+    estate = module_estate.copy_to(tmp_path / "shop")
     git = estate.scratch.git
     git("checkout", "-q", "-b", "work")
     project = PROJECT.replace("  dev:", '  late: {registry: "sqlite:late.db"}\n  dev:')
@@ -255,8 +255,8 @@ def test_a_target_and_its_record_that_a_change_brings_are_in_its_package(prepare
     assert estate.run("generate", "--check").out.endswith(" 0 stale.\n")
 
 
-def test_a_foreign_version_that_is_approved_later_is_gits(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+def test_a_foreign_version_that_is_approved_later_is_gits(module_estate: Estate, tmp_path: Path) -> None:
+    estate = module_estate.copy_to(tmp_path / "shop")
     estate.scratch.commit({"namespaces/orders.avsc": FOREIGN})
     estate.run("generate", "--out", "out")
     assert not [*(estate.scratch.path / "out").rglob("*foreign*")]
@@ -267,8 +267,8 @@ def test_a_foreign_version_that_is_approved_later_is_gits(prepared: Estate, tmp_
 
 
 @pytest.mark.parametrize("target", ["prod", "dr"])
-def test_a_foreign_version_of_another_type_has_its_own_file(prepared: Estate, tmp_path: Path, target: str) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+def test_a_foreign_version_of_another_type_has_its_own_file(module_estate: Estate, tmp_path: Path, target: str) -> None:
+    estate = module_estate.copy_to(tmp_path / "shop")
     text = "shop/sales/orders: {0: {foreign: foreign/0.txt, type: STRING}, 1: {git: 0}}\n"
     estate.scratch.commit({f"numbers/{target}.yaml": text, "numbers/foreign/0.txt": ""})
     estate.run("generate", "--out", "out")
@@ -303,7 +303,7 @@ def test_a_package_of_an_earlier_release_has_the_numbers_of_its_only_target(
             topic.for_target("dev")
 
 
-def test_a_broken_record_of_any_target_is_an_error_with_its_place(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+def test_a_broken_record_of_any_target_is_an_error_with_its_place(module_estate: Estate, tmp_path: Path) -> None:
+    estate = module_estate.copy_to(tmp_path / "shop")
     estate.scratch.write({"numbers/dr.yaml": "shop/sales/orders: {1: {gti: 0}}\n"})
     assert "numbers/dr.yaml:1:25: unknown key `gti`" in estate.run("generate", "--check", code=1).err

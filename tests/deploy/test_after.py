@@ -26,7 +26,7 @@ RESULT = {"target": "stage", "outcome": "applied", "time_s": 1, "ci": None, "app
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Approve two topics, of which orders has two versions; nothing is applied."""
     new_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
     new_estate.scratch.commit({"namespaces/refunds.yaml": write_declaration("shop/sales/refunds")})
@@ -35,9 +35,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 @pytest.fixture(scope="module")
-def applied_to_stage(prepared: Estate, tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def applied_to_stage(module_estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Apply everything to stage. No test changes it."""
-    applied_estate = prepared.copy_to(tmp_path_factory.mktemp("applied") / "shop")
+    applied_estate = module_estate.copy_to(tmp_path_factory.mktemp("applied") / "shop")
     applied_estate.run("apply", *STAGE, "--auto-approve")
     return applied_estate
 

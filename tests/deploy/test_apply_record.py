@@ -31,7 +31,7 @@ REFUNDS = TopicName("shop", "sales", "refunds")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Approve two topics, one with two versions, that are not applied."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     estate.commit_orders("id", note=0)

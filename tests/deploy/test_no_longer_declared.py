@@ -85,7 +85,7 @@ def test_what_git_no_longer_declares_is_said_as_it_is(
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Apply orders and two topics of one version each, of which the two are no longer declared."""
     new_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     new_estate.scratch.commit({f"namespaces/{name.topic}.yaml": write_declaration(name.schema_id) for name in LEGACY})

@@ -39,7 +39,7 @@ def applied_estate(one_version: Estate, tmp_path: Path) -> Estate:
 
 
 @pytest.fixture(scope="module")
-def prepared(one_version: Estate, tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(one_version: Estate, tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Upload a foreign version 1, and approve another version 1 in Git without applying it."""
     apart_numbers = one_version.copy_to(tmp_path_factory.mktemp("prepared") / "shop")
     assert apart_numbers.put(FOREIGN) == [1]

@@ -16,7 +16,7 @@ STRING = "topic: shop/sales/notes\nschema: {type: STRING}\n"
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Apply one version, and check out a branch that adds another and a topic."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     estate.run("apply", "--auto-approve")

@@ -20,7 +20,7 @@ targets:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Add four commits after the first: two versions, a topic, and a policy; `promoted/local` is the second version."""
     new_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROMOTED)
     for name in ("note", "tax"):

@@ -39,7 +39,7 @@ BESIDE = {"numbers/local.yaml": NUMBERS, "numbers/foreign/orders-1.avsc": FOREIG
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Somebody's upload took number 1; Git's version 1 is the registry's 2."""
     project = PROJECT + "generate: {package: shop_numbers, target: local}\n"
     message_bytes = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=project)

@@ -29,7 +29,7 @@ ABSENT = object()
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Orders has a second version that is not applied; legacy is no longer declared, and still in the registry."""
     shop = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     shop.scratch.commit({"namespaces/legacy.yaml": LEGACY_TEXT})

@@ -115,7 +115,7 @@ class LeftOnPulsar(EstateOnPulsar, Left):
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Left:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Left:
     new_estate = Left(tmp_path_factory.mktemp("left") / "shop")
     new_estate.prepare()
     return new_estate

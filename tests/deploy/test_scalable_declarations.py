@@ -32,7 +32,7 @@ def write_project(registry: str = "sqlite:.schemactl/registry.db", *, pulsar: st
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     path = tmp_path_factory.mktemp("prepared") / "shop"
     return Estate(path, project=write_project(), orders=write_declaration(SCALABLE))
 

@@ -41,7 +41,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Apply a namespace and a topic that declare no setting."""
     applied_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     applied_estate.run("apply", "--auto-approve")

@@ -67,7 +67,7 @@ APPROVED = {
     "a fetched main counts when the remote never told its default": RefCase(
         "origin/main", 2, ("remote set-head origin --delete", "commit --allow-empty -qm local"), clone_options=""
     ),
-    "the default of the only remote counts whatever its name": RefCase(
+    "the default of the only remote counts under any name": RefCase(
         "company/main", 2, clone_options="--origin company"
     ),
     "a single-branch clone that keeps the other branch": RefCase(

@@ -56,14 +56,14 @@ def read_index(path: Path) -> dict[str, str]:
 
 
 COMMITS: dict[str, tuple[list[str | Files], dict[str, str]]] = {
-    "a plain commit has what is staged, and not the working tree": (
+    "a plain commit has the staged files, and not the working tree": (
         [
             {"a.yaml": "a1"}, "add a.yaml",
             {"a.yaml": "a2", "b.yaml": "b2", "untracked.yaml": "u"}, "rm -q --cached sub/c.yaml", "commit -qm x",
         ],
         {"a.yaml": "a1", "b.yaml": "b0"},
     ),
-    "a commit of all has every tracked file as it is": (
+    "a commit of all has every tracked file of the working tree": (
         [{"a.yaml": "a1", "sub/c.yaml": None, "untracked.yaml": "u"}, "commit -qam x"], {"a.yaml": "a1", "b.yaml": "b0"},
     ),
     "a commit of paths has those paths alone": (
@@ -82,7 +82,7 @@ COMMITS: dict[str, tuple[list[str | Files], dict[str, str]]] = {
     "the first commit of a branch has its files": (
         ["checkout -q --orphan fresh", "rm -q --cached -r sub", "commit -qm x"], {"a.yaml": "a0", "b.yaml": "b0"},
     ),
-    "a merge has what both sides bring": (
+    "a merge has the changes of both sides": (
         [
             "checkout -q -b side", {"a.yaml": "a1"}, "commit -q --no-verify -am side",
             "checkout -q main", {"b.yaml": "b1"}, "commit -q --no-verify -am main", "merge -q --no-ff -m merge side",

@@ -86,7 +86,7 @@ BREAK, FIT = {ORDERS: BREAKING}, {ORDERS: FINE}
 WORK: list[Step] = [{"README.md": "work"}, "commit -qm work"]
 OTHER_PROJECT = {"schemactl.yaml": PROJECT, "topics/one.yaml": "topic: a/b/c\n"}
 REPOSITORIES: dict[str, tuple[list[Step], int]] = {
-    "a file beside the roots": ([{"README.md": "b"}], 0),
+    "a file outside of the roots": ([{"README.md": "b"}], 0),
     "a compatible change": ([FIT], 0),
     "a breaking change": ([BREAK], 100),
     "a removed topic": (["rm -q topics/t0.yaml"], 0),

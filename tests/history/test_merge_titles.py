@@ -40,7 +40,7 @@ TITLES = [
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     estate.scratch.flush()
     estate.scratch.configure_author()
@@ -54,9 +54,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 @pytest.mark.parametrize(("subject", "body", "title"), TITLES)
 def test_a_merge_has_the_title_of_its_pull_request(
-    prepared: Estate, tmp_path: Path, subject: str, body: str, title: str
+    module_estate: Estate, tmp_path: Path, subject: str, body: str, title: str
 ) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+    estate = module_estate.copy_to(tmp_path / "shop")
     estate.scratch.git("merge", "-q", "--no-ff", "--cleanup=verbatim", "-m", f"{subject}\n\n{body}", "orders")
     with Repository.open(estate.scratch.path) as repository:
         head = repository.commit("HEAD")
@@ -68,8 +68,8 @@ def test_a_merge_has_the_title_of_its_pull_request(
         assert [change.path for change in logged[-1].changes] == ["namespaces/orders.avsc"]
 
 
-def test_a_commit_with_one_parent_keeps_its_subject(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+def test_a_commit_with_one_parent_keeps_its_subject(module_estate: Estate, tmp_path: Path) -> None:
+    estate = module_estate.copy_to(tmp_path / "shop")
     message = "Merge pull request #12 from acme/orders\n\nOrders have an owner"
     estate.scratch.git("merge", "-q", "--squash", "orders")
     estate.scratch.git("commit", "-q", "-m", message)
@@ -79,8 +79,8 @@ def test_a_commit_with_one_parent_keeps_its_subject(prepared: Estate, tmp_path: 
         assert head.subject == "Merge pull request #12 from acme/orders"
 
 
-def test_log_shows_the_title(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copy_to(tmp_path / "shop")
+def test_log_shows_the_title(module_estate: Estate, tmp_path: Path) -> None:
+    estate = module_estate.copy_to(tmp_path / "shop")
     message = "Merge pull request #12 from acme/orders\n\nOrders have an owner"
     estate.scratch.git("merge", "-q", "--no-ff", "-m", message, "orders")
     assert "Orders have an owner (#12)" in estate.run("log", "orders").out

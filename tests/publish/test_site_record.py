@@ -1,4 +1,4 @@
-"""A later run of the catalog site makes only the pages that change, and the result is as that of a first run."""
+"""A later run of the catalog site makes only the pages that change, and the result equals a first run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROJECT = 'version: 1\nroots: [topics]\ntargets: {prod: {registry: "sqlite:p.db"
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Scratch:
-    """A repository with two topics, and one that replaces a deprecated topic."""
+    """A repository with two topics and a deprecated one."""
     shop = Scratch(tmp_path / "shop")
     clients = "clients:\n  - {name: billing, role: consumer, schema: 0}\n  - {name: loader, role: consumer, schema: loader.avsc}\n"
     shop.commit(
@@ -54,6 +54,22 @@ CHANGES: dict[str, dict[str, str | bytes | None]] = {
     "an owner of a namespace": {"topics/sales.yaml": "namespace: shop/sales\nowner: team-sales\n"},
     "a client": {"topics/orders.yaml": write_declaration(more="description: Sold.\n")},
     "the definition of a client": {"topics/loader.avsc": record("id", "amount")},
+    "another topic of a type": {
+        "topics/again.yaml": write_declaration("shop/web/again", "again.avsc"),
+        "topics/again.avsc": record("id", "more"),
+    },
+    "a topic of another name": {
+        "topics/refunds.yaml": write_declaration(
+            "shop/sales/returns", "refunds.avsc", "renamed_from: shop/sales/refunds\n"
+        )
+    },
+    "a deprecation": {
+        "topics/orders.yaml": write_declaration(more="deprecated: {use: shop/sales/refunds, after: 2030-01-01}\n")
+    },
+    "a topic that is used no more": {"topics/old.yaml": "topic: shop/web/old\nschema: {type: STRING}\n"},
+    "a strategy of a namespace": {
+        "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n"
+    },
     "the project file": {"schemactl.yaml": PROJECT + "defaults: {schema_compatibility_strategy: FULL}\n"},
     "no topic": {"notes.txt": "Nothing.\n"},
 }

@@ -32,7 +32,7 @@ NIGHTLY = ("drift", "--unmanaged", "--detailed-exitcode", "--format", "json")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied."""
     document = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     document.commit_orders("id", note=0)

@@ -18,7 +18,7 @@ def list_numbers(topic: dict[str, Any]) -> list[tuple[int | None, int | None, st
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Apply Git's versions 0 and 1 as the registry's 0 and 2, after a foreign version 1."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     estate.run("apply", "--auto-approve")

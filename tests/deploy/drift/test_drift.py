@@ -30,7 +30,7 @@ RENAMED = 'version: 1\ntargets: {p: {registry: "sqlite:p.db", namespaces: {shop/
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied."""
     difference = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     difference.commit_orders("id", note=0)

@@ -19,7 +19,7 @@ SALES = NamespaceName("shop", "sales")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Apply Git's versions 0 to 2 as the registry's 3, 4 and 6: a tombstone took 2, and a foreign version took 5."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     estate.commit_orders("id", note=0)

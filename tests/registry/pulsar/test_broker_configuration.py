@@ -31,7 +31,7 @@ NATIVE = "ProtobufNativeSchemaCompatibilityCheck"
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     return Estate(tmp_path_factory.mktemp("prepared") / "shop")
 
 

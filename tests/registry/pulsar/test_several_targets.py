@@ -37,7 +37,7 @@ BOTH = ("--target", "dev", "--target", "stage")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """A repository with two versions that no target has."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
     estate.commit_orders("id", note=0)
