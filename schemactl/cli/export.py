@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
     from schemactl.publish.repository_links import RepositoryLinks
+    from schemactl.publish.site_catalog import SiteContent
+    from schemactl.publish.site_pages import Site, WrittenTopic
     from schemactl.publish.sql_dialects import Dialect
 
 
@@ -323,7 +326,6 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
 
     try:
         from schemactl.publish.site_catalog import SiteContent, TargetHistory
-        from schemactl.publish.site_pages import Site
         from schemactl.publish.site_record import SiteRecord, make_record
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "markdown_it", "pyarrow", "numpy"):
@@ -386,29 +388,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         written_paths = old_paths
         count = record.topic_count
     else:
-        written_paths = set()
-
-        def write_page(path: str, text: str) -> None:
-            data = text.encode()
-            if path not in old_paths:
-                # Before the page, so that the next run removes the pages of an interrupted one.
-                site_list.write(f"{path}\n")
-            # Most pages of a site stay the same from one run to the next.
-            if path not in old_paths or read(out / path, below=context.top) != data:
-                write(out / path, data, below=context.top)
-            written_paths.add(path)
-
-        site = Site(catalogue, title, write_page, theme)
-        with (out / _SITE_LIST).open("a", encoding="utf-8", buffering=1) as site_list:
-            count = site.write(names, unchanged=unchanged, progress=context.progress("writing pages", "topics"))
-        for topic in site.topics.values():
-            written_paths.update(topic.paths)
-        for path in old_paths - written_paths:
-            if ".." not in Path(path).parts and not Path(path).is_absolute():
-                remove(out / path, below=context.top)
-        new_list = "".join(f"{path}\n" for path in sorted(written_paths)).encode()
-        if read(out / _SITE_LIST, below=context.top) != new_list:
-            write(out / _SITE_LIST, new_list, below=context.top)
+        site, count, written_paths = _write_pages(catalogue, title, theme, names, unchanged, out, old_paths, context)
         if approved.tip:
             new_record = make_record(approved.tip.id, inputs, count, site.topics, out, written_paths)
             store.write(_SITE_RECORD, new_record.encode())
@@ -416,6 +396,49 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         f"wrote {format_count(count, 'topic')}, {format_count(len(written_paths), 'file')}: {args.out.rstrip('/')}/index.html"
     )
     return 0
+
+
+def _write_pages(
+    catalogue: SiteContent,
+    title: str,
+    theme: str,
+    names: Sequence[TopicName],
+    unchanged: Mapping[TopicName, WrittenTopic],
+    out: Path,
+    old_paths: AbstractSet[str],
+    context: Context,
+) -> tuple[Site, int, set[str]]:
+    """Write the pages that changed, and remove the pages of an earlier run that are no longer part of the site.
+
+    Returns:
+        The site, the number of its topics, and the paths of its files.
+    """
+    from schemactl.publish.site_pages import Site
+
+    written_paths: set[str] = set()
+
+    def write_page(path: str, text: str) -> None:
+        data = text.encode()
+        if path not in old_paths:
+            # Before the page, so that the next run removes the pages of an interrupted one.
+            site_list.write(f"{path}\n")
+        # Most pages of a site stay the same from one run to the next.
+        if path not in old_paths or read(out / path, below=context.top) != data:
+            write(out / path, data, below=context.top)
+        written_paths.add(path)
+
+    site = Site(catalogue, title, write_page, theme)
+    with (out / _SITE_LIST).open("a", encoding="utf-8", buffering=1) as site_list:
+        count = site.write(names, unchanged=unchanged, progress=context.progress("writing pages", "topics"))
+    for topic in site.topics.values():
+        written_paths.update(topic.paths)
+    for path in old_paths - written_paths:
+        if ".." not in Path(path).parts and not Path(path).is_absolute():
+            remove(out / path, below=context.top)
+    new_list = "".join(f"{path}\n" for path in sorted(written_paths)).encode()
+    if read(out / _SITE_LIST, below=context.top) != new_list:
+        write(out / _SITE_LIST, new_list, below=context.top)
+    return site, count, written_paths
 
 
 def _read_theme(path: str, context: Context) -> str:
