@@ -1,7 +1,7 @@
 # make demo     a real example end to end: Git, checks, registry, Spark
-# make test     the tests, without those of make live
+# make test     the tests that need nothing but what make install installs; what needs Go or a jar is skipped without it
 # make test-fast  the tests that start no JVM, no broker and no server: at most a minute on two cores
-# make live     the tests that need several releases of the broker, a cluster or an object store; Pulsar 5.0 needs Java 21 or newer
+# make live     the tests that need brokers, a cluster, an object store, a browser or a package of npm; Pulsar 5.0 needs Java 21 or newer
 # make soak     long runs of random tests, in full
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy

@@ -16,8 +16,8 @@ KINDS = [
     pytest.param("serve 4.2", marks=pytest.mark.network),
     pytest.param("serve 5.0", marks=pytest.mark.network),
     pytest.param("4.0", marks=pytest.mark.broker),
-    pytest.param("4.2", marks=[pytest.mark.broker, pytest.mark.live]),
-    pytest.param("5.0", marks=[pytest.mark.broker, pytest.mark.live]),
+    pytest.param("4.2", marks=pytest.mark.broker),
+    pytest.param("5.0", marks=pytest.mark.broker),
 ]
 """The servers as parameters of a fixture."""
 

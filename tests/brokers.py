@@ -40,9 +40,6 @@ RELEASES = {"4.0": "4.0.7", "4.2": "4.2.4"}
 VERSIONS = {**RELEASES, "5.0": "5.0.1"}
 """All releases that tests start. On 5.0 run the tests of predictions, plans, drift, imports and clients, to limit the time of `make live`."""
 
-EACH_RELEASE = [pytest.param("4.0"), *(pytest.param(kind, marks=pytest.mark.live) for kind in ("4.2", "5.0"))]
-"""The releases as parameters of a test or fixture; another broker than 4.0 belongs to the live tests."""
-
 SHORT_LIVED = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -55,7 +52,7 @@ JAVAC = [*(f"-J{option}" for option in SHORT_LIVED), "-nowarn", "-proc:none"]
 """Options of each run of the compiler."""
 
 markers: frozenset[str] = frozenset()
-"""The markers of the running test: `broker` if it needs one, `live` if it needs another than the shared 4.0."""
+"""The markers of the running test: `broker` if it needs a broker."""
 
 KEY = b"the key of the test broker's tokens: 32 bytes and more"
 
@@ -100,7 +97,7 @@ def start_broker(kind: str) -> Broker:
     find_jars(version)
     if kind.startswith("tls") and not (find_jars(version).parent / "lib-tls" / ".complete").exists():
         pytest.skip("no jars for TLS: make broker")
-    assert kind == "4.0" or "live" in markers, "mark the test: pytest.mark.live"
+    assert "broker" in markers, "mark the test: pytest.mark.broker"
     folder = Path(os.environ[FOLDER])
     with _lock_file(folder / f"{kind}.lock"):
         state = folder / f"{kind}.json"
@@ -116,7 +113,7 @@ def start_broker(kind: str) -> Broker:
 def start(folder: Path, version: str = RELEASES["4.0"], *, cluster: str = "standalone") -> Broker:
     """Start a new broker, which is the cluster of that name, with its data in `folder`; the caller stops it."""
     find_jars(version)
-    assert "live" in markers, "mark the test: pytest.mark.live"
+    assert "broker" in markers, "mark the test: pytest.mark.broker"
     return _start_process(folder, version, cluster=cluster)
 
 

@@ -101,7 +101,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in getattr(item, "fixturenames", ()):
             if marker := NEEDED_BY_FIXTURE.get(name):
                 item.add_marker(marker)
-        if item.get_closest_marker("timed"):
+        if item.get_closest_marker("timed") or item.get_closest_marker("broker"):
             item.add_marker("live")
     places = {name: place for place, name in enumerate(LONGEST)}
 

@@ -162,7 +162,6 @@ def test_two_applies_at_once_to_two_environments_do_not_interfere(tmp_path: Path
 
 
 @pytest.mark.broker
-@pytest.mark.live
 def test_the_tutorial_leads_there_on_live_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Development has Pulsar 4.2, and the other two share a cluster of 4.0."""
     steps = shutil.copytree(history.STEPS, tmp_path / "steps")

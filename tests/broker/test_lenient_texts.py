@@ -29,7 +29,7 @@ def test_each_text_has_the_recorded_outcome(release: Release) -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_the_recorded_outcomes_are_the_broker_s(release: str) -> None:
     broker = brokers.start_broker(release)
     namespace = f"{brokers.new_tenant()}/lenient"

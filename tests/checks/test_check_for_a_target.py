@@ -203,7 +203,7 @@ def test_an_unknown_target_is_named(estate: Estate) -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_a_broker_answers_what_the_check_for_its_target_predicts(tmp_path: Path, release: str) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(release), more=f', pulsar: "{release}"')
     estate.commit_orders("id", note=0)

@@ -90,7 +90,6 @@ def test_the_commands_of_the_page_have_the_output_of_the_page(tmp_path: Path) ->
         follow(Scratch(tmp_path / "shop").path, f'"{url}"', None)
 
 
-@pytest.mark.live
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_it_does_on_live_brokers_and_every_message_is_read(release: str, tmp_path: Path) -> None:

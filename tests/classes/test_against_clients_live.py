@@ -28,7 +28,7 @@ from schemactl.registry.interface import Scope
 pulsar: Any = import_module("pulsar")
 client_schema: Any = import_module("pulsar.schema")
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 
 class Color(Enum):

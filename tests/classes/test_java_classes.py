@@ -39,7 +39,6 @@ def classes_folder(tmp_path: Path) -> Path:
     return tmp_path / "classes"
 
 
-@pytest.mark.live
 @pytest.mark.broker
 def test_a_class_has_the_definition_of_the_client(classes_folder: Path, tmp_path: Path) -> None:
     repository = Scratch(tmp_path / "r")

@@ -378,7 +378,6 @@ def exit_stack() -> Iterator[ExitStack]:
         yield stack
 
 
-@pytest.mark.live
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_connected_clients_are_listed_with_the_declared_ones(

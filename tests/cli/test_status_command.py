@@ -363,7 +363,7 @@ def test_a_file_is_replaced_whole_and_others_may_read_it(estate: Estate) -> None
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_a_broker_is_asked(tmp_path: Path, release: str) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(release))
     assert read_status(estate)["local"]["pending"]["versions"] == 1

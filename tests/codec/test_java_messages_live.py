@@ -26,7 +26,7 @@ from java_messages import (
 
 from schemactl.codec import Unreadable
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 BEFORE_1970 = re.compile(rb":-[0-9]+\.(?!0{9})[0-9]{9}\b")
 """A time before 1970 in JSON with a fraction: the same bytes are another time to Java's client of 5.0, whose Jackson subtracts the fraction."""

@@ -11,7 +11,7 @@ from estate import EstateOnPulsar
 
 from schemactl.core.schema import SchemaInfo, SchemaType
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 DEFINITIONS = [
     '{"schemaId": 7, "subject": "orders-value"}',

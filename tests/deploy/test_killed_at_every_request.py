@@ -427,7 +427,6 @@ def test_behind_serve(tmp_path: Path) -> None:
         assert check_kills(tmp_path, url, STEP) >= 80 // STEP
 
 
-@pytest.mark.live
 @pytest.mark.broker
 def test_on_a_broker(tmp_path: Path, broker: brokers.Broker) -> None:
     step = max(STEP, 12)

@@ -32,7 +32,7 @@ DEFINITIONS = {
 }
 
 
-@pytest.fixture(params=brokers.EACH_RELEASE)
+@pytest.fixture(params=brokers.VERSIONS)
 def estate(request: pytest.FixtureRequest, tmp_path: Path) -> EstateOnPulsar:
     """A project whose target is a broker of each release."""
     estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(request.param))

@@ -28,7 +28,7 @@ schema_validation_enforced: true
 """
 
 
-@pytest.fixture(params=brokers.EACH_RELEASE)
+@pytest.fixture(params=brokers.VERSIONS)
 def policy_estate(request: pytest.FixtureRequest, tmp_path: Path) -> EstateOnPulsar:
     """Every policy, applied, with a topic that accepts everything."""
     policy_estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(request.param))

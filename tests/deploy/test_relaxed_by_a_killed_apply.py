@@ -180,7 +180,6 @@ def test_a_declared_setting_does_not_count_as_left_by_an_apply_that_was_killed(
     )
 
 
-@pytest.mark.live
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_by_an_apply_on_a_broker_after_a_kill_between_any_two_writes(tmp_path: Path, release: str) -> None:

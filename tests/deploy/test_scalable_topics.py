@@ -22,7 +22,7 @@ from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 STRING = SchemaInfo(SchemaType.STRING, b"")
 

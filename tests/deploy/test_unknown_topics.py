@@ -172,7 +172,6 @@ def test_a_recorded_number_that_the_registry_contradicts_is_not_decoded(tmp_path
 
 
 @pytest.mark.broker
-@pytest.mark.live
 def test_a_topic_of_a_broker_is_decoded_with_its_registered_schemas(broker: brokers.Broker, tmp_path: Path) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", broker)
     estate.run("apply", "--auto-approve")
@@ -199,7 +198,6 @@ def test_a_topic_of_a_broker_is_decoded_with_its_registered_schemas(broker: brok
 
 
 @pytest.mark.broker
-@pytest.mark.live
 def test_samples_of_foreign_versions_and_unknown_topics_have_values(broker: brokers.Broker, tmp_path: Path) -> None:
     with create_namespace(broker, tmp_path / "log") as space:
         space.create("orders", record("id"), record("id", "foreign"))

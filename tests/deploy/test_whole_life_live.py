@@ -12,7 +12,7 @@ import pytest
 from estate import NAMESPACE, EstateOnPulsar
 from scratch import record, write_declaration
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 ORDERS = "namespaces/orders.avsc"
 RETENTION = "retention_policies: {retentionTimeInMinutes: 10080, retentionSizeInMB: -1}\n"

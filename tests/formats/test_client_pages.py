@@ -84,7 +84,7 @@ def test_go_code_and_statements_of_the_page(go_program: Path, tmp_path: Path) ->
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_the_getters_of_a_java_bean_name_its_json(release: str) -> None:
     jars = brokers.find_jars(brokers.VERSIONS[release])
     program = str(Path(__file__).parent / "BeanNames.java")

@@ -23,7 +23,7 @@ from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import SchemaInfo
 from schemactl.formats.protobuf.rendering import find_variants, render_as
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 pulsar: Any = import_module("pulsar")
 

@@ -260,7 +260,6 @@ def test_without_fastavro_the_extra_is_named(estate: Estate, monkeypatch: pytest
 
 
 @pytest.mark.broker
-@pytest.mark.live
 def test_real_messages_of_all_versions_become_values_of_one(broker: brokers.Broker, tmp_path: Path) -> None:
     versions = [record("id"), record("id", amount=3)]
     with create_namespace(broker, tmp_path / "log") as space:

@@ -12,7 +12,7 @@ from command import schemactl
 from pulsar_cluster import create_namespace
 from scratch import Scratch, record, write_declaration
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 
 def test_messages_of_a_topic_become_samples_and_the_topic_stays_as_it_was(

@@ -15,7 +15,7 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import key_value
 from schemactl.formats.avro.schema import JavaException
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 CLIENTS = str(Path(__file__).parent / "AutoClients.java")
 

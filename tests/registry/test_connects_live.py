@@ -232,7 +232,6 @@ def plan_client(seed: int, release: Release) -> PlannedClient:
     return PlannedClient(topic, policies, tuple(uploads), earlier_client, role, info, decision, registered)
 
 
-@pytest.mark.live
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_200_clients_get_the_answers_that_were_predicted_before(release: str, tmp_path: Path) -> None:

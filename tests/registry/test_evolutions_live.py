@@ -24,7 +24,7 @@ from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaType, SchemaVersion
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 HISTORIES = int(os.environ.get("SCHEMACTL_EVOLUTIONS", "60"))
 """The number of histories for each release; `make soak` has 1,000."""

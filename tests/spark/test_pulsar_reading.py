@@ -304,7 +304,6 @@ def test_a_cluster_that_does_not_serve_is_a_clear_error(pulsar_space: Namespace)
         read(batch(pulsar_space, topic="nobody/nowhere/x"))
 
 
-@pytest.mark.live
 @pytest.mark.broker
 def test_who_may_not_read_is_told_so_and_who_may_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = brokers.start_broker("token")

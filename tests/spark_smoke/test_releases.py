@@ -41,7 +41,7 @@ DAMAGED: Final = (b"", b"\x01\x02")
 TIME_ZONE: Final = "Asia/Kolkata"
 """The time zone of Spark: one in which no test passes by accident."""
 
-pytestmark = [pytest.mark.smoke, pytest.mark.live, pytest.mark.broker]
+pytestmark = [pytest.mark.smoke, pytest.mark.broker]
 
 pulsar: Any = import_module("pulsar")
 

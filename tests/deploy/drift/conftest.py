@@ -14,7 +14,7 @@ import pytest
 pulsar: Any = import_module("pulsar")
 
 
-@pytest.fixture(params=brokers.EACH_RELEASE)
+@pytest.fixture(params=brokers.VERSIONS)
 def broker(request: pytest.FixtureRequest) -> brokers.Broker:
     return brokers.start_broker(request.param)
 

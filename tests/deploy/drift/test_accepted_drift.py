@@ -345,7 +345,7 @@ def test_a_namespace_without_declared_name_cannot_be_accepted_until_it_has_one(t
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 @pytest.mark.parametrize(("enforced", "messages"), [(None, 0), (True, 0), (False, 1)])
 def test_enforcement_of_a_topic_is_drift_only_if_it_is_set(
     tmp_path: Path, release: str, *, enforced: bool | None, messages: int
@@ -362,7 +362,7 @@ def test_enforcement_of_a_topic_is_drift_only_if_it_is_set(
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_a_brokers_drift_is_accepted(tmp_path: Path, release: str) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(release))
     estate.scratch.commit({"namespaces/raw.yaml": "topic: shop/sales/raw\n"})

@@ -19,7 +19,7 @@ from estate import EstateOnPulsar, make_order_info
 from pulsar_cluster import Namespace, Registered
 from scratch import record, write_declaration
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 fastavro: Any = import_module("fastavro")
 pulsar: Any = import_module("pulsar")

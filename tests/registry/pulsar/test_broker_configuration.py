@@ -498,7 +498,7 @@ def test_checkers_and_their_classes_are_one_to_one(release: Release) -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_a_real_broker_has_the_default_configuration(tmp_path: Path, release: str) -> None:
     broker = brokers.start_broker(release)
     estate = EstateOnPulsar(tmp_path / "shop", broker)

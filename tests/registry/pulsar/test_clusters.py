@@ -25,7 +25,7 @@ targets:
 ALL = ("--all-targets", "--auto-approve")
 LOSS = "{tenant}/sales:replication_clusters"
 
-pytestmark = pytest.mark.live
+pytestmark = pytest.mark.broker
 
 
 class Clusters:
@@ -68,7 +68,7 @@ class Clusters:
 
 @pytest.fixture(scope="module", params=[*brokers.RELEASES.values()])
 def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
-    brokers.markers = frozenset({"broker", "live"})
+    brokers.markers = frozenset({"broker"})
     folder, started = tmp_path_factory.mktemp("clusters"), {}
     with ExitStack() as stack:
         for cluster in ("us", "eu"):

@@ -12,7 +12,7 @@ from command import Printed, schemactl
 from estate import ORDERS, make_order_info
 from scratch import Scratch, record, write_declaration
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 STRICT = "schema_compatibility_strategy: BACKWARD\n"
 

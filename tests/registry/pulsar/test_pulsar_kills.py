@@ -102,7 +102,7 @@ def test_two_concurrent_applies_register_each_version_once_and_in_order(broker: 
         assert read_state(registry, history) == {**history.expected_state(), **gone}
 
 
-@pytest.mark.live
+@pytest.mark.broker
 def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
     broker = brokers.start(tmp_path / "broker")
     try:

@@ -19,7 +19,7 @@ from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 S = CompatibilityStrategy
 

@@ -25,7 +25,7 @@ from schemactl.codec.record_classes import to_value
 from schemactl.codegen.package import package_files
 from schemactl.core.schema import Release, SchemaType
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 pulsar: Any = import_module("pulsar")
 

@@ -38,7 +38,7 @@ def registry(broker: brokers.Broker) -> Iterator[PulsarRegistry]:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 @pytest.mark.parametrize(
     ("definition", "accepted_by"),
     [
@@ -175,7 +175,7 @@ def test_a_cluster_that_does_not_tell_its_release_has_the_targets() -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_topics_read_together_have_the_policies_that_each_has_alone(release: str) -> None:
     """One topic is read for all if none has policies; changes of others are visible at once, also after an unload."""
     space = NamespaceName(brokers.new_tenant(), "sales")

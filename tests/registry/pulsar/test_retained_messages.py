@@ -13,7 +13,7 @@ from waiting import assert_soon
 from schemactl.core.names import TopicName
 from schemactl.registry.pulsar.settings import count_entries
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 
 @pytest.fixture(params=brokers.VERSIONS)

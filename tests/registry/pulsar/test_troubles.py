@@ -48,8 +48,10 @@ class Place(NamedTuple):
     service: str | None = None
 
 
-ON_A_BROKER = [pytest.mark.broker, pytest.mark.live]
-PLACES = {"embedded": [pytest.mark.network, pytest.mark.live], **dict.fromkeys(brokers.VERSIONS, ON_A_BROKER)}
+PLACES = {
+    "embedded": [pytest.mark.network, pytest.mark.live],
+    **{kind: [pytest.mark.broker] for kind in brokers.VERSIONS},
+}
 """The registries, each with the markers of its tests."""
 
 
@@ -984,7 +986,7 @@ def test_an_import_has_the_settings_of_namespaces_and_topics(place: Place, clien
     assert "  policy overridden: message_ttl_in_seconds of the topic is 60" in drift
 
 
-@pytest.mark.parametrize("place", [pytest.param("5.0", marks=ON_A_BROKER)], indirect=True)
+@pytest.mark.parametrize("place", [pytest.param("5.0", marks=pytest.mark.broker)], indirect=True)
 def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, write_declaration())
     it.call("PUT", "/namespaces/SPACE", {"schema_compatibility_strategy": "BACKWARD"})
@@ -1002,7 +1004,9 @@ def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Cli
     assert "No drift." in it.run("drift", "--detailed-exitcode").out
 
 
-@pytest.mark.parametrize("place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.VERSIONS], indirect=True)
+@pytest.mark.parametrize(
+    "place", [pytest.param(kind, marks=pytest.mark.broker) for kind in brokers.VERSIONS], indirect=True
+)
 def test_unattended_apply_changes_no_number(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, write_declaration())
     approve(V1)(it)
@@ -1062,7 +1066,7 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=ON_A_BROKER) for kind in ("token", "token-4.2", "token-5.0")]
+    "kind", [pytest.param(kind, marks=pytest.mark.broker) for kind in ("token", "token-4.2", "token-5.0")]
 )
 def test_expired_credentials_are_one_message_and_a_new_token_repairs(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

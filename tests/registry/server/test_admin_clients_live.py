@@ -18,7 +18,7 @@ import brokers
 import pytest
 import yaml
 
-pytestmark = [pytest.mark.broker, pytest.mark.live]
+pytestmark = pytest.mark.broker
 
 FOLDER = Path(__file__).parent
 DIFFERENCES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "admin_differences.yaml").read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 from console import Console
 from pulsar_cluster import Namespace
 from scratch import Scratch
@@ -18,7 +17,6 @@ from spark.pulsar_reads import NUMBERS, make_payloads
 
 
 @STREAMS_OUT
-@pytest.mark.live
 def test_a_topic_is_verified_and_landed_where_it_is(
     pulsar_space: Namespace, spark_console: Console, tmp_path: Path
 ) -> None:
