@@ -28,6 +28,7 @@ from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_version
 from schemactl.formats import assign_kinds, identity
+from schemactl.history.merge import LocalChanges
 
 MAX_PAIRS: Final = 100_000
 """Maximum number of pairs of versions to compare when commits are checked one by one.
@@ -43,17 +44,12 @@ class Fork:
     Attributes:
         catalog: the approved topics and namespaces at the merge base.
         commit: the merge base, or None if the history was empty.
-        unchanged: the topics that the branch did not change.
-        combined: the definitions that a merge makes from files of both sides (for a topic with kinds, the topic with all of them). The
-            value is a problem if the merged definition is not valid, or None if the topic is no longer declared.
-        settled: the topics that neither side changed.
+        branch_changes: the changes of the branch since then.
     """
 
     catalog: Catalog
     commit: Commit | None = None
-    unchanged: frozenset[TopicName] = frozenset()
-    combined: Mapping[TopicName, SchemaInfo | Topic | Problem | None] = field(default_factory=dict)
-    settled: frozenset[TopicName] = frozenset()
+    branch_changes: LocalChanges = field(default_factory=LocalChanges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +103,9 @@ def check(
     is_behind = fork.catalog is not approved
     unchanged = find_unchanged_topics(declared, fork)
     run = Run(
-        merge_catalogs(declared, base=fork.catalog, approved=approved, unchanged=unchanged, combined=fork.combined)
+        merge_catalogs(
+            declared, base=fork.catalog, approved=approved, unchanged=unchanged, combined=fork.branch_changes.combined
+        )
         if is_behind
         else declared,
         approved,
@@ -176,8 +174,8 @@ def find_unchanged_topics(declared: Catalog, fork: Fork) -> frozenset[TopicName]
     }
     return frozenset(
         name
-        for name in fork.unchanged
-        if name not in fork.combined
+        for name in fork.branch_changes.unchanged
+        if name not in fork.branch_changes.combined
         and name.namespace_name not in changed
         and all(part.reader == "latest" for part in declared.topics[name].split())
     )
@@ -224,7 +222,7 @@ def _check_merge(run: Run, name: TopicName, declared: Catalog, fork: Fork) -> It
     """Yield findings about a topic that the merge of both sides' files would make invalid."""
     declared_topic, approved_topic = get_declared_topic(declared, name), get_declared_topic(run.approved, name)
     topic = declared_topic or approved_topic
-    problem = fork.combined.get(name)
+    problem = fork.branch_changes.combined.get(name)
     if topic and isinstance(problem, Problem):
         yield from run.make_finding(
             "INVALID_AFTER_MERGE",

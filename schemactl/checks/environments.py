@@ -284,10 +284,10 @@ class Environment:
         return self.release, patterns, self.overlays, self.approved, numbers
 
     def make_view(
-        self, declared: Declared, forked: Forked, changes: LocalChanges, note: Note
+        self, declared: Declared, forked: Forked, branch_changes: LocalChanges, note: Note
     ) -> tuple[Declared, Forked, Fork]:
         """Return the declarations, the history and the merge base as this environment has them."""
-        unchanged = changes.unchanged
+        unchanged = branch_changes.unchanged
         if self.target and (differs(self.target) or self.overlays != NO_OVERLAYS):
             declared, forked = self._view_with_overlays(declared, forked, self.target)
             new_overlays, old_overlays = self.overlays.topics, self.approved.topics
@@ -298,7 +298,7 @@ class Environment:
         if self.numbers:
             declared, forked = numbered(self.numbers, declared, forked, note)
         base = forked.base
-        return declared, forked, Fork(base.catalog, base.tip, unchanged, changes.combined, changes.settled)
+        return declared, forked, Fork(base.catalog, base.tip, branch_changes._replace(unchanged=unchanged))
 
     def _view_with_overlays(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
         # A renamed topic stays on its targets, although its new name may match other globs.

@@ -499,7 +499,7 @@ class _Check:
             # A target that the judge does not know is judged without overlays.
             environments = environments or [Environment((), None, judge.project.release)]
         views = [
-            (environment, environment.make_view(content.declared, forked, self.changes, self.note))
+            (environment, environment.make_view(content.declared, forked, self.branch_changes, self.note))
             for environment in environments
         ]
         report = join_reports([self._check_environment(judge.project, *view, selected, waivers) for view in views])
@@ -667,9 +667,9 @@ class _Check:
         return Run(self.content.declared.catalog, self.forked.base.catalog, self.project, moved=self.moved_topics)
 
     @cached_property
-    def changes(self) -> LocalChanges:
+    def branch_changes(self) -> LocalChanges:
         """The changes of the files since the merge base."""
-        return self.forked.changes(self.files, self.content.declared)
+        return self.forked.compare_with_base(self.files, self.content.declared)
 
     @cached_property
     def moved_topics(self) -> Mapping[TopicName, MovedTopic]:
@@ -715,7 +715,7 @@ class _Check:
         from schemactl.checks.kinds import find_approved_kind
 
         changed: dict[KindKey, tuple[SchemaInfo, SchemaDeclaration]] = {}
-        unchanged = self.changes.unchanged
+        unchanged = self.branch_changes.unchanged
         for name, topic in self.content.declared.catalog.topics.items():
             for part in topic.split():
                 if part.schema is None or part.schema.type is not SchemaType.PROTOBUF or name in unchanged:

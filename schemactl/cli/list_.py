@@ -202,7 +202,6 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         more = f" and {format_count(len(error.problems) - 1, 'problem')} more" if len(error.problems) > 1 else ""
         context.note(f"showing the approved topics, because the working tree has errors: {error.problems[0]}{more}")
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
-    changes = forked.changes(files, declared)
     decided_topics = frozenset(
         name
         for name in {*declared.catalog.topics, *approved.catalog.topics}
@@ -214,7 +213,7 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         project=project,
         base="",
         selected=decided_topics,
-        fork=topic_checks.Fork(base.catalog, base.tip, changes.unchanged, changes.combined, changes.settled),
+        fork=topic_checks.Fork(base.catalog, base.tip, forked.compare_with_base(files, declared)),
     )
     # Of the kinds of a topic, the first one counts that is not removed.
     checks_by_topic = {

@@ -48,12 +48,10 @@ class LocalChanges(NamedTuple):
         combined: the definitions that combine files of both sides: at least one file that the work changed, and one that was approved
             since the base. For a topic with kinds, the value is the topic with all of its kinds. The value is a problem if the definition
             cannot be read, or None if no merged file declares the topic. If both sides changed a file, the file of the work counts.
-        settled: the unchanged topics whose approved files have not changed since the base either.
     """
 
     unchanged: frozenset[TopicName] = frozenset()
     combined: Mapping[TopicName, SchemaInfo | Topic | Problem | None] = {}
-    settled: frozenset[TopicName] = frozenset()
 
 
 class Forked(NamedTuple):
@@ -65,7 +63,7 @@ class Forked(NamedTuple):
         stepwise: the history if each commit of `branch` were approved by itself, on top of `approved`; None if not requested.
         branch: the commits of the work; None if the work has no commits or they were not requested.
         recorded: tenant/namespace/topic of the topics that get a version by one of these commits.
-        changes: compares files and their declarations with `base`.
+        compare_with_base: returns the changes of files and their declarations since `base`.
     """
 
     approved: History
@@ -73,7 +71,7 @@ class Forked(NamedTuple):
     stepwise: History | None = None
     branch: Branch | None = None
     recorded: frozenset[str] = frozenset()
-    changes: Callable[[Files, Declared], LocalChanges] = lambda _files, _declared: LocalChanges()
+    compare_with_base: Callable[[Files, Declared], LocalChanges] = lambda _files, _declared: LocalChanges()
 
 
 def read_forked(
@@ -111,7 +109,9 @@ def read_forked(
     history = History(repository, project, name, state)
     merge_base, base_state = _read_merge_base(repository, derivation, state, name, head=head, tip=tip)
     base = history if merge_base.id == tip.id else History(repository, project, name, base_state)
-    forked = Forked(history, base, changes=functools.partial(_compare_files, repository, project, base_state, state))
+    forked = Forked(
+        history, base, compare_with_base=functools.partial(_compare_files, repository, project, base_state, state)
+    )
     if branch is None or not branch.commits:
         return forked._replace(branch=branch)
     stepwise_state = derivation.derive_with(state, branch.commits)
@@ -141,7 +141,7 @@ def _compare_files(
         and not any(map(merge.is_ours, paths))
     )
     if base_state.step == state.step and base_state.connection is state.connection:
-        return LocalChanges(unchanged, settled=unchanged)
+        return LocalChanges(unchanged)
     combined: dict[TopicName, SchemaInfo | Topic | Problem | None] = {}
     approved_paths = state.find_changed_paths(base_state)
     definitions = Definitions(merge, include=Include.of(project))
@@ -169,10 +169,7 @@ def _compare_files(
                 combined[name] = with_kinds(replace(document.topic, schema=infos[-1]), document, infos)
             else:
                 combined[name] = infos[0] if infos else None
-    settled = frozenset(
-        name for name in unchanged if not any(is_among(path, paths_by_topic[name]) for path in approved_paths)
-    )
-    return LocalChanges(unchanged, combined, settled)
+    return LocalChanges(unchanged, combined)
 
 
 class Merged(NamedTuple):

@@ -42,7 +42,7 @@ def find_unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
         files = history.IndexFiles(repository) if staged else declare_files.WorktreeFiles(str(scratch.path))
         declarations = reader.read(files, PROJECT)
         forked = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
-        return {name.topic for name in forked.changes(files, declarations).unchanged}
+        return {name.topic for name in forked.compare_with_base(files, declarations).unchanged}
 
 
 @pytest.mark.parametrize(
