@@ -5,36 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final
 
-from schemactl.checks import declarations, kinds, schemas
-from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
-from schemactl.checks.proposal import (
-    BrokerSide,
-    KindKey,
-    MovedTopic,
-    Proposal,
-    Run,
-    find_number,
-    get_declared_topic,
-    merge_catalogs,
+from schemactl.checks import declarations
+from schemactl.checks.branch_commits import (
+    MAX_PAIRS,
+    BranchCommits,
+    check_commits,
+    count_pairs,
+    find_number_after_rebase,
+    report_unjudged_commits,
 )
+from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
+from schemactl.checks.proposal import KindKey, MovedTopic, Run, get_declared_topic, merge_catalogs
 from schemactl.checks.topics import check_topic
-from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.catalog import Catalog
 from schemactl.core.errors import Problem
-from schemactl.core.findings import Finding, WaiversAt
+from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
-from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion
+from schemactl.core.schema import Commit, SchemaInfo
 from schemactl.core.wording import format_version
-from schemactl.formats import assign_kinds, identity
 from schemactl.history.merge import LocalChanges
-
-MAX_PAIRS: Final = 100_000
-"""Maximum number of pairs of versions to compare when commits are checked one by one.
-
-A topic with 450 new versions has about as many and takes a few seconds; 3,000 versions would take minutes.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +43,6 @@ class Fork:
     branch_changes: LocalChanges = field(default_factory=LocalChanges)
 
 
-@dataclass(frozen=True, slots=True)
-class Stepwise:
-    """The approved history if each commit of a branch were approved by itself.
-
-    Attributes:
-        catalog: the topics with the versions that the commits would add.
-        commits: the commits of the branch, in order.
-        recorded: the topics that get a version, as tenant/namespace/topic.
-        waivers: returns the waivers in force in the tree of a commit.
-    """
-
-    catalog: Catalog
-    commits: Sequence[Commit]
-    recorded: frozenset[str]
-    waivers: WaiversAt = lambda _: ()
-
-
 def check(
     declared: Catalog,
     *,
@@ -78,7 +52,7 @@ def check(
     file_findings: Sequence[Finding] = (),
     selected: frozenset[TopicName] | None = None,
     fork: Fork | None = None,
-    stepwise: Stepwise | None = None,
+    branch: BranchCommits | None = None,
     targets: tuple[str, ...] = (),
     moved: Mapping[TopicName, MovedTopic] = MappingProxyType({}),
     protos: Mapping[KindKey, SchemaInfo] = MappingProxyType({}),
@@ -94,7 +68,7 @@ def check(
         selected: the topics to check, or None for all topics.
         fork: the approved history at the merge base, by default `approved`. It shows which topics the branch changed, and
             which findings are caused by later approved versions.
-        stepwise: the approved history if each commit of the branch were approved by itself.
+        branch: the commits of the branch if each is judged as approved by itself, or None.
         targets: the names of the targets; empty if the check does not depend on a target.
         moved: the new topics that another approved project of the repository has.
         protos: the schemas of topics and kinds that replace or remove `proto:`, with the approved `.proto`.
@@ -128,15 +102,17 @@ def check(
         if is_behind and name not in unchanged:
             topic_findings, notes_on_topic = mark_findings_of_tip(run, name, topic_findings, declared, fork)
             notes += notes_on_topic
-        if stepwise and name.schema_id in stepwise.recorded:
-            pair_count = count_pairs(run, name, stepwise)
+        if branch and name.schema_id in branch.recorded:
+            pair_count = count_pairs(run, name, branch)
             if pair_count <= remaining_pairs:
                 remaining_pairs -= pair_count
-                topic_findings += check_commits(run, name, topic_findings, stepwise)
+                topic_findings += check_commits(run, name, topic_findings, branch)
             else:
-                topic_findings += report_unjudged_commits(run, name, stepwise)
+                topic_findings += report_unjudged_commits(run, name, branch)
         topics += [
-            replace(topic_check, stepwise=find_stepwise_number(topic_check, run, stepwise)) if stepwise else topic_check
+            replace(topic_check, number_after_rebase=find_number_after_rebase(topic_check, run, branch))
+            if branch
+            else topic_check
             for topic_check in topic_checks
         ]
         if name in run.declared.topics:
@@ -248,154 +224,3 @@ def _check_merge(run: Run, name: TopicName, declared: Catalog, fork: Fork) -> It
             source=declared_topic.source,
             only_at_tip=True,
         )
-
-
-# The commits of a branch, each approved by itself
-
-
-def count_pairs(run: Run, name: TopicName, stepwise: Stepwise) -> int:
-    """Return the maximum number of pairs of versions that `check_commits` compares for a topic."""
-    return sum(range(len(run.get_versions(name)), len(_get_stepwise_versions(name, stepwise))))
-
-
-def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwise: Stepwise) -> Iterator[Finding]:
-    """Yield a finding for each commit of the branch that, approved by itself, would record a breaking version."""
-    topic = get_declared_topic(run.declared, name)
-    if topic is None or topic.schema is None:
-        return
-    approved_versions, versions = run.get_versions(name), _get_stepwise_versions(name, stepwise)
-    approved_numbers = {approved.number for approved in approved_versions}
-    parts = {part.kind: part for part in topic.split()}
-    if topic.kinds:
-        names = kinds.join_kind_names(stepwise.catalog.topics[name], topic)
-        versions = assign_kinds(versions, replace(topic, kind_names=names))
-    runs = {key: kinds.select_kind(run, part) if key else run for key, part in parts.items()}
-    last_contents = {identity(part.schema.load()) for part in parts.values() if part.schema}
-    last_waiver_keys = {waiver.key for waiver in stepwise.waivers(stepwise.commits[-1])} if stepwise.commits else set()
-    is_last_rejected = any(
-        finding.severity == "error" and finding.verdict in ("broker", "data") for finding in findings
-    )
-    yield from _check_generations(run, topic, versions[len(approved_versions) :], stepwise)
-    for position in range(len(approved_versions), len(versions)):
-        version = versions[position]
-        if version.info is None or version.commit is None:
-            continue
-        part = parts.get(version.kind)
-        if part is None or part.schema is None:
-            # A kind that the end of the branch does not declare is compared with nothing.
-            continue
-        earlier_versions = versions[:position]
-        kind_versions = tuple(
-            earlier for earlier in earlier_versions if earlier.info is None or earlier.kind == version.kind
-        )
-        is_first_of_branch = all(earlier.number in approved_numbers for earlier in kind_versions)
-        is_last = identity(version.info.load()) in last_contents and (is_first_of_branch or is_last_rejected)
-        if is_last and not last_waiver_keys:
-            # The end of the branch has been judged already.
-            continue
-        # Findings point into the end of the branch, whose files can be opened.
-        schema = replace(version.info, locator=part.schema.locator, source=part.schema.source, editor=None)
-        broker = BrokerSide(earlier_versions, *run.get_strategies(name).after) if topic.kinds else None
-        strategy, level = runs[version.kind].get_strategies(name).after
-        proposal = Proposal.create(
-            part, schema, kind_versions if topic.kinds else earlier_versions, strategy, level, broker
-        )
-        verdict = proposal.judge(run.project)
-        errors = [
-            finding
-            for finding in (
-                *schemas.check_readers(run, proposal, verdict),
-                *schemas.check_own_release(run, proposal, verdict),
-            )
-            if finding.severity == "error"
-        ]
-        if is_last:
-            errors = [finding for finding in errors if finding.key in last_waiver_keys]
-        waiver_keys = {waiver.key for waiver in stepwise.waivers(version.commit)}
-        errors = [finding for finding in errors if finding.key not in waiver_keys]
-        if errors:
-            is_waived_later = errors[0].key in last_waiver_keys
-            yield from _report_commit(run, errors[0], version.commit, stepwise, is_waived_later=is_waived_later)
-
-
-def _check_generations(run: Run, topic: Topic, added: Sequence[SchemaVersion], stepwise: Stepwise) -> Iterator[Finding]:
-    """Yield a finding for the first commit that begins a generation that the end of the branch does not declare."""
-    approved_topic = run.find_approved(topic.name)
-    generation = approved_generation = approved_topic.generation if approved_topic else 1
-    for version in added:
-        generation += version.info is None
-        if version.commit and generation > max(topic.generation, approved_generation):
-            yield from run.make_finding(
-                "STEP_REFUSED",
-                topic,
-                f"{_describe_commit(version.commit, stepwise)}, begins generation {generation} of {topic.name} if it "
-                "is approved as a separate commit, as in a rebase merge or a fast-forward: `apply` would then delete "
-                f"all earlier versions. The end of the branch declares generation {topic.generation}.",
-                source=topic.locate("/generation"),
-                commit=version.commit,
-            )
-            return
-
-
-def _report_commit(
-    run: Run, error: Finding, commit: Commit, stepwise: Stepwise, *, is_waived_later: bool
-) -> Iterator[Finding]:
-    topic = run.declared.topics[error.topic] if error.topic else None
-    if topic is None:
-        return
-    findings = run.make_finding(
-        "STEP_REFUSED",
-        topic,
-        f"{_describe_commit(commit, stepwise)}, breaks if it is approved as a separate commit, as in a rebase merge "
-        f"or a fast-forward ({error.rule}):\n{error.message}\n"
-        + (
-            "Its waiver is in a later commit, but only the waivers in a version's own commit apply to it.\n"
-            if is_waived_later
-            else ""
-        )
-        + "A merge commit or a squash approves only the end of the branch, which is checked separately.",
-        source=error.source,
-        pointer=error.pointer,
-        direction=error.direction,
-        against=error.against,
-        counterexample=error.counterexample,
-        commit=commit,
-    )
-    yield from (replace(finding, kind=error.kind) for finding in findings)
-
-
-def _describe_commit(commit: Commit, stepwise: Stepwise) -> str:
-    position = next(index for index, branch_commit in enumerate(stepwise.commits, 1) if branch_commit.id == commit.id)
-    return f'Commit {commit.short} "{commit.subject}", {position} of {len(stepwise.commits)} on this branch'
-
-
-def report_unjudged_commits(run: Run, name: TopicName, stepwise: Stepwise) -> Iterator[Finding]:
-    """Yield the finding that the commits were not judged one by one, because there are too many of them."""
-    topic = get_declared_topic(run.declared, name)
-    if topic is None or topic.schema is None:
-        return
-    added = len(_get_stepwise_versions(name, stepwise)) - len(run.get_versions(name))
-    yield from run.make_finding(
-        "STEP_REFUSED",
-        topic,
-        f"{added} commits of the {len(stepwise.commits)} on this branch each add a version of {name} if they are approved one by "
-        "one, as in a rebase merge or a fast-forward. They are too many to judge separately, so only the end of the branch was judged.",
-        fix="squash the branch, or merge it with a merge commit, which approves only its end",
-        source=topic.source,
-    )
-
-
-def find_stepwise_number(topic_check: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
-    """Return the version number of the end of the branch if each commit is approved by itself, or None if it is the same."""
-    topic = get_declared_topic(run.declared, topic_check.topic)
-    kind = topic.get_kind(topic_check.kind) if topic else None
-    schema = kind.schema if kind else (topic.schema if topic else None)
-    if topic_check.version is None or schema is None:
-        return None
-    number = find_number(reversed(_get_stepwise_versions(topic_check.topic, stepwise)), schema)
-    return number if number != topic_check.version else None
-
-
-def _get_stepwise_versions(name: TopicName, stepwise: Stepwise) -> tuple[SchemaVersion, ...]:
-    topic = stepwise.catalog.topics.get(name)
-    return topic.versions if topic else ()

@@ -156,7 +156,7 @@ class TopicCheck:
         strategy_before: the approved strategy if the change sets another one, else None.
         version: the number that this content has, or gets when it is approved; None without a schema.
         latest: the highest approved number, or None if this is the first version.
-        stepwise: the number that this content gets if each commit of the branch is approved by itself; None if it was not
+        number_after_rebase: the number that this content gets if each commit of the branch is approved by itself; None if it was not
             computed or is the same.
         verdict: both verdicts, or None if no schema is uploaded.
         source: the location of the declaration.
@@ -178,7 +178,7 @@ class TopicCheck:
     strategy_before: CompatibilityStrategy | None = None
     version: int | None = None
     latest: int | None = None
-    stepwise: int | None = None
+    number_after_rebase: int | None = None
     verdict: Verdict | None = None
     source: Source | None = None
     owner: str = ""

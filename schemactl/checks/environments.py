@@ -316,7 +316,9 @@ class Environment:
             forked._replace(
                 approved=approved,
                 base=approved if forked.base is forked.approved else view_history(forked.base, self.approved),
-                stepwise=view_history(forked.stepwise, self.overlays) if forked.stepwise else None,
+                history_by_commit=view_history(forked.history_by_commit, self.overlays)
+                if forked.history_by_commit
+                else None,
             ),
         )
 

@@ -213,7 +213,7 @@ def _check_files(
             project,
             head,
             request.base or _find_amended_base(request, repository, project),
-            stepwise=bool(request.base),
+            by_commit=bool(request.base),
             progress=on_commit,
         )
     except SchemactlError as error:
@@ -320,9 +320,11 @@ def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, 
     base = approved
     if forked.base is not forked.approved:
         base = forked.base.with_catalog(filter_catalog(forked.base.catalog, is_kept))
-    stepwise = forked.stepwise and forked.stepwise.with_catalog(filter_catalog(forked.stepwise.catalog, is_kept))
+    history_by_commit = forked.history_by_commit and forked.history_by_commit.with_catalog(
+        filter_catalog(forked.history_by_commit.catalog, is_kept)
+    )
     declared = replace(declared, catalog=filter_catalog(declared.catalog, is_kept), broken=(*declared.broken, *broken))
-    return declared, forked._replace(approved=approved, base=base, stepwise=stepwise)
+    return declared, forked._replace(approved=approved, base=base, history_by_commit=history_by_commit)
 
 
 def keep_broken_as_approved(declared: Declared, base: History) -> Declared:
@@ -594,11 +596,12 @@ class _Check:
         waivers: WaiversAt,
     ) -> tuple[tuple[str, ...], CheckReport]:
         """Compare the declarations with the approved history; `view` has both as the environment has them."""
-        from schemactl.checks.check import Stepwise, check
+        from schemactl.checks.branch_commits import BranchCommits
+        from schemactl.checks.check import check
         from schemactl.checks.schemas import UNPROTECTED
 
         declared, forked, fork = view
-        approved, _, stepwise, branch, *_ = forked
+        approved, _, history_by_commit, branch, *_ = forked
         severities = project.severities
         if self.request.strict:
             severities = {UNPROTECTED: "warning", **severities}
@@ -612,8 +615,10 @@ class _Check:
             file_findings=declared.findings,
             selected=selected,
             fork=fork,
-            stepwise=Stepwise(stepwise.catalog, [entry.commit for entry in branch.commits], forked.recorded, waivers)
-            if stepwise and branch
+            branch=BranchCommits(
+                history_by_commit.catalog, [entry.commit for entry in branch.commits], forked.recorded, waivers
+            )
+            if history_by_commit and branch
             else None,
             targets=environment.targets,
             moved=self.moved_topics,

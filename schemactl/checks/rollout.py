@@ -51,7 +51,7 @@ class Rollout:
         topic: the topic.
         version: the number that the new version gets.
         latest: the number of the version before, or None for the first version.
-        rebased: the number that the version gets if each commit of the branch is approved by itself; None if it was not
+        number_after_rebase: the number that the version gets if each commit of the branch is approved by itself; None if it was not
             computed or is the same.
         strategy: the strategy in force.
         strategy_on: the targets with this strategy; empty if all targets have it.
@@ -65,7 +65,7 @@ class Rollout:
     topic: TopicName
     version: int
     latest: int | None
-    rebased: int | None
+    number_after_rebase: int | None
     strategy: CompatibilityStrategy
     strategy_on: tuple[str, ...]
     order: Order
@@ -119,7 +119,9 @@ def make_rollout(
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
     version, latest = _find_git_numbers(rows, approved_versions, targets_apart)
-    rebase_offset = row.stepwise - row.version if row.stepwise is not None and row.version is not None else 0
+    rebase_offset = (
+        row.number_after_rebase - row.version if row.number_after_rebase is not None and row.version is not None else 0
+    )
     facts = _Facts(rows, version)
     refusals = _find_refusals(name, kind, rows, version, report)
     order: Order = "no safe order" if refusals else facts.order
@@ -131,12 +133,12 @@ def make_rollout(
     numbers = {target: entry.version or version for entry in rows for target in entry.targets}
     planner = _Planner(name, facts, order, rebase_offset, approved)
     steps = tuple(planner.make_steps(targets, numbers)) if is_safe else ()
-    rebased = version + rebase_offset if rebase_offset else None
+    number_after_rebase = version + rebase_offset if rebase_offset else None
     return Rollout(
         name,
         version,
         latest,
-        rebased,
+        number_after_rebase,
         row.strategy,
         row.targets if len({entry.strategy for entry in rows}) > 1 else (),
         order,

@@ -353,7 +353,7 @@ def _rollout_value(rollout: Rollout) -> dict[str, Any]:
 
     return {
         "version": rollout.version,
-        "version_if_rebased": rollout.version if rollout.rebased is None else rollout.rebased,
+        "version_if_rebased": rollout.version if rollout.number_after_rebase is None else rollout.number_after_rebase,
         "latest": rollout.latest,
         "strategy": rollout.strategy.value,
         "strategy_on": list(rollout.strategy_on),

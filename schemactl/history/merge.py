@@ -60,7 +60,7 @@ class Forked(NamedTuple):
     Attributes:
         approved: the current history.
         base: the history at the merge base; `approved` itself when nothing was approved since.
-        stepwise: the history if each commit of `branch` were approved by itself, on top of `approved`; None if not requested.
+        history_by_commit: the history if each commit of `branch` were approved by itself, on top of `approved`; None if not requested.
         branch: the commits of the work; None if the work has no commits or they were not requested.
         recorded: tenant/namespace/topic of the topics that get a version by one of these commits.
         compare_with_base: returns the changes of files and their declarations since `base`.
@@ -68,7 +68,7 @@ class Forked(NamedTuple):
 
     approved: History
     base: History
-    stepwise: History | None = None
+    history_by_commit: History | None = None
     branch: Branch | None = None
     recorded: frozenset[str] = frozenset()
     compare_with_base: Callable[[Files, Declared], LocalChanges] = lambda _files, _declared: LocalChanges()
@@ -80,7 +80,7 @@ def read_forked(
     head: Commit | None,
     ref: str | None = None,
     *,
-    stepwise: bool = False,
+    by_commit: bool = False,
     progress: Progress = no_progress,
 ) -> Forked:
     """Read the approved history and compare it with work that starts from `head`.
@@ -90,7 +90,7 @@ def read_forked(
         project: whose history is read.
         head: the newest commit of the work; None if nothing was committed yet.
         ref: the approved ref; by default the ref that the project names.
-        stepwise: whether to derive the history if every commit of the work were approved by itself.
+        by_commit: whether to derive the history if every commit of the work were approved by itself.
         progress: is called with the number of commits read.
 
     Raises:
@@ -100,7 +100,7 @@ def read_forked(
     if tip is None:
         history = History(repository, project, name, Cache.create(""))
         return Forked(history, history)
-    branch = read_branch(repository, head=head, tip=tip) if stepwise and head and head.id != tip.id else None
+    branch = read_branch(repository, head=head, tip=tip) if by_commit and head and head.id != tip.id else None
     if branch:
         changes = [change for commit in branch.commits for change in commit.changes]
         repository.fetch_later(change.blob for change in changes if has_schema_file(change))
@@ -114,11 +114,11 @@ def read_forked(
     )
     if branch is None or not branch.commits:
         return forked._replace(branch=branch)
-    stepwise_state = derivation.derive_with(state, branch.commits)
+    state_by_commit = derivation.derive_with(state, branch.commits)
     return forked._replace(
-        stepwise=History(repository, project, name, stepwise_state),
+        history_by_commit=History(repository, project, name, state_by_commit),
         branch=branch,
-        recorded=stepwise_state.find_recorded_schemas(state.step),
+        recorded=state_by_commit.find_recorded_schemas(state.step),
     )
 
 

@@ -190,7 +190,7 @@ def numbers_of(target: Target, project: Project, repository: Repository, approve
 
 def expect_agreement(records: Iterable[TargetNumbers], declared: Catalog, forked: Forked) -> None:
     """Raise DeclarationError if a numbers file contradicts Git."""
-    histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
+    histories = [forked.approved.catalog, *([forked.history_by_commit.catalog] if forked.history_by_commit else [])]
     if problems := contradictions(records, declared, histories):
         raise DeclarationError(problems)
 
@@ -234,10 +234,10 @@ def numbered(
 
     approved = renumber(forked.approved)
     base = approved if forked.base is forked.approved else renumber(forked.base)
-    stepwise = renumber(forked.stepwise) if forked.stepwise else None
+    history_by_commit = renumber(forked.history_by_commit) if forked.history_by_commit else None
     return (
         replace(declared, catalog=with_target_numbers(declared.catalog, record, approved_catalog)),
-        forked._replace(approved=approved, base=base, stepwise=stepwise),
+        forked._replace(approved=approved, base=base, history_by_commit=history_by_commit),
     )
 
 

@@ -201,7 +201,7 @@ def render_markdown(rollout: Rollout) -> str:
 
 def _render_rollout_title(rollout: Rollout) -> str:
     transition = "" if rollout.latest is None else f"version {rollout.latest} to "
-    rebased = "" if rollout.rebased is None else f" ({rollout.rebased} after a rebase merge)"
+    rebased = "" if rollout.number_after_rebase is None else f" ({rollout.number_after_rebase} after a rebase merge)"
     targets = f" on {', '.join(rollout.strategy_on)}" if rollout.strategy_on else ""
     return (
         f"{format_kind_name(rollout.topic, rollout.kind)}: "

@@ -46,7 +46,7 @@ def make_topic_rows(report: CheckReport) -> list[list[Cell]]:
 
 
 def _describe_change(topic: TopicCheck) -> str:
-    rebase = "" if topic.stepwise is None else f" ({topic.stepwise} after a rebase merge)"
+    rebase = "" if topic.number_after_rebase is None else f" ({topic.number_after_rebase} after a rebase merge)"
     match topic.change:
         case "added" if topic.version is not None:
             return f"new {'kind' if topic.kind else 'topic'}, will be version {topic.version}{rebase}"

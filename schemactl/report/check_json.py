@@ -317,7 +317,7 @@ def _make_topic_entry(topic: TopicCheck) -> TopicEntry:
         TopicEntry,
         topic,
         pending=topic.is_pending,
-        version_if_rebased=topic.version if topic.stepwise is None else topic.stepwise,
+        version_if_rebased=topic.version if topic.number_after_rebase is None else topic.number_after_rebase,
         broker=_make_answer_entry(verdict.broker) if verdict else None,
         test=_make_answer_entry(verdict.test) if verdict else None,
         data=verdict.checked if verdict else None,
