@@ -48,7 +48,7 @@ def check(
     *,
     approved: Catalog,
     project: Project,
-    base: str,
+    history_label: str,
     file_findings: Sequence[Finding] = (),
     selected: frozenset[TopicName] | None = None,
     fork: Fork | None = None,
@@ -63,7 +63,7 @@ def check(
         declared: the declarations.
         approved: the approved history at its tip, with which the declarations are compared.
         project: the project with the default strategy, the severities and the release.
-        base: the name of `approved` in the report.
+        history_label: the name of `approved` in the report.
         file_findings: findings from reading the files.
         selected: the topics to check, or None for all topics.
         fork: the approved history at the merge base, by default `approved`. It shows which topics the branch changed, and
@@ -130,7 +130,7 @@ def check(
         findings += declarations.check_namespace_protection(run)
     return CheckReport(
         release=project.release,
-        base=base,
+        base=history_label,
         checked=sum(name in declared.topics for name in names),
         topics=tuple(topics),
         policies=tuple(declarations.find_policy_changes(run, [name for name in names if name not in unchanged])),

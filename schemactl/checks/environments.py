@@ -70,7 +70,7 @@ def read_files(
     files: CommitFiles | HashedFiles,
     *,
     allow_broken: bool = False,
-    checks: CheckCache | None = None,
+    check_cache: CheckCache | None = None,
 ) -> ProjectFiles:
     """Read the files of a project.
 
@@ -79,7 +79,7 @@ def read_files(
         project: the project.
         files: its files.
         allow_broken: whether declarations may have problems, as long as all other files are right.
-        checks: the files and declarations of the previous check in this process, or None for a single check.
+        check_cache: the files and declarations of the previous check in this process, or None for a single check.
 
     Raises:
         DeclarationError: if the files have problems; `problems` has all of them.
@@ -87,28 +87,28 @@ def read_files(
     store = Store(repository.common_directory, project.path)
     release = f"{project.release}\n".encode()
     key = project.path, project.release, tuple(sorted(project.include.items()))
-    earlier = checks.valid_files.get(key) if checks else None
-    cached = b"" if earlier else bytes(store.read("valid") or b"")
-    cache = reader.ValidationCache(
+    previous_validation = check_cache.valid_files.get(key) if check_cache else None
+    saved_validation = b"" if previous_validation else bytes(store.read("valid") or b"")
+    validation_cache = reader.ValidationCache(
         definition.Definitions(files, include=definition.Include.of(project)),
         lambda path: _make_content_id(files, path),
-        cached.removeprefix(release) if cached.startswith(release) else b"",
+        saved_validation.removeprefix(release) if saved_validation.startswith(release) else b"",
         project=project,
-        earlier=earlier,
+        earlier=previous_validation,
     )
     try:
-        declared = advise_restoring(repository, reader.read(files, project, cache=cache))
+        declared = advise_restoring(repository, reader.read(files, project, cache=validation_cache))
     except SchemactlError:
         raise
     except BaseException:
         # Out of time, or interrupted by the user: the next check does not read the valid files again.
-        if not earlier:
-            store.write("valid", release + cache.content_so_far())
+        if not previous_validation:
+            store.write("valid", release + validation_cache.content_so_far())
         raise
-    if checks:
-        checks.valid_files[key] = cache
-        checks.declared = declared
-    if not earlier and (content := cache.content()) is not None:
+    if check_cache:
+        check_cache.valid_files[key] = validation_cache
+        check_cache.declared = declared
+    if not previous_validation and (content := validation_cache.content()) is not None:
         store.write("valid", release + content)
     overlays = {}
     problems: set[Problem] = set()
@@ -297,8 +297,8 @@ class Environment:
             unchanged = frozenset(name for name in unchanged - changed if name in declared.catalog.topics)
         if self.numbers:
             declared, forked = numbered(self.numbers, declared, forked, note)
-        base = forked.base
-        return declared, forked, Fork(base.catalog, base.tip, branch_changes._replace(unchanged=unchanged))
+        merge_base = forked.merge_base
+        return declared, forked, Fork(merge_base.catalog, merge_base.tip, branch_changes._replace(unchanged=unchanged))
 
     def _view_with_overlays(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
         # A renamed topic stays on its targets, although its new name may match other globs.
@@ -315,7 +315,9 @@ class Environment:
             replace(declared, catalog=effective(declared.catalog, target, self.overlays, further=renamed_names)),
             forked._replace(
                 approved=approved,
-                base=approved if forked.base is forked.approved else view_history(forked.base, self.approved),
+                merge_base=approved
+                if forked.merge_base is forked.approved
+                else view_history(forked.merge_base, self.approved),
                 history_by_commit=view_history(forked.history_by_commit, self.overlays)
                 if forked.history_by_commit
                 else None,

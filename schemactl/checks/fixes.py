@@ -106,7 +106,7 @@ def find_fixes(
         contents = {path: text.encode() for path, text in texts.items()}
         try:
             after = check_project(
-                replace(request, changes=contents), deadline, progress=progress, repository=repository
+                replace(request, edited_contents=contents), deadline, progress=progress, repository=repository
             )
         except DeclarationError:
             if possible_edits is alias_edits:
@@ -214,7 +214,7 @@ def _explain_other_text(path: str, request: CheckRequest) -> SchemactlError:
             fix="stage them with `git add`, or stash them with `git stash --keep-index`",
             source=source,
         )
-    if request.base:
+    if request.approved_ref:
         return SchemactlError(
             f"{name} has uncommitted changes, and --fix with --base edits the text of HEAD; no file was written",
             fix="commit them, or leave --base out",

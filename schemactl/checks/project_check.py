@@ -54,7 +54,7 @@ class CheckRequest:
         directory: absolute path of a folder of the project.
         config: path of the project file, or None for the nearest schemactl.yaml upwards from `directory`.
         staged: whether to check the index instead of the working tree.
-        base: the approved ref against which to check HEAD, or None to check the working tree against the project's ref.
+        approved_ref: the approved ref against which to check HEAD, or None to check the working tree against the project's ref.
         amend: whether the commit replaces HEAD (with `staged`).
         topics: patterns of the topics to check, as `--topic` takes them; empty for all topics.
         namespaces: patterns of the namespaces to check; empty for all namespaces.
@@ -62,15 +62,15 @@ class CheckRequest:
         strict: whether warnings fail; then readers are also judged where the strategy does not protect them.
         today: the day in UTC on which waivers expire and deprecated topics are overdue.
         target: the target whose release and recorded version numbers judge, or None for all targets.
-        changes: other contents of files, by path from the repository's top, as if they were written already.
-        cache: the files and declarations of the previous check in this process, or None for a single check.
-        requires_base: whether CI has to name `base` where HEAD would be judged against itself.
+        edited_contents: other contents of files, by path from the repository's top, as if they were written already.
+        check_cache: the files and declarations of the previous check in this process, or None for a single check.
+        requires_base: whether CI has to name `approved_ref` where HEAD would be judged against itself.
     """
 
     directory: str
     config: str | None = None
     staged: bool = False
-    base: str | None = None
+    approved_ref: str | None = None
     amend: bool = False
     topics: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
@@ -78,8 +78,8 @@ class CheckRequest:
     strict: bool = False
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     target: str | None = None
-    changes: Mapping[str, bytes] = field(default_factory=dict, hash=False)
-    cache: CheckCache | None = field(default=None, hash=False, compare=False)
+    edited_contents: Mapping[str, bytes] = field(default_factory=dict, hash=False)
+    check_cache: CheckCache | None = field(default=None, hash=False, compare=False)
     requires_base: bool = True
 
 
@@ -212,15 +212,19 @@ def _check_files(
             repository,
             project,
             head,
-            request.base or _find_amended_base(request, repository, project),
-            by_commit=bool(request.base),
+            request.approved_ref or _find_amended_base(request, repository, project),
+            by_commit=bool(request.approved_ref),
             progress=on_commit,
         )
     except SchemactlError as error:
         history_problem = error
     deadline.begin("reading the declared files")
     content = read_files(
-        repository, replace(project, targets=proposed.targets), files, allow_broken=True, checks=request.cache
+        repository,
+        replace(project, targets=proposed.targets),
+        files,
+        allow_broken=True,
+        check_cache=request.check_cache,
     )
     if history_problem is not None:
         raise history_problem
@@ -229,10 +233,10 @@ def _check_files(
 
     deadline.begin("comparing declarations with the approved history")
     declared, forked = _leave_out_undecided(content.declared, forked)
-    content = replace(content, declared=keep_broken_as_approved(declared, forked.base))
+    content = replace(content, declared=keep_broken_as_approved(declared, forked.merge_base))
     check = _Check(request, repository, proposed, project, files, content, forked, approved, note)
     check.note_unreadable_history()
-    tips = {forked.base.tip, forked.approved.tip} if content.waivers else set()
+    tips = {forked.merge_base.tip, forked.approved.tip} if content.waivers else set()
     known_keys: Counter[WaiverKey] = reduce(or_, map(check.count_waivers, tips), Counter())
     approved_waivers = frozenset(
         waiver for tip in tips if tip for waiver in history.waivers_at(repository, project, tip)
@@ -247,12 +251,12 @@ def _check_files(
         return replace(waiver_file, waivers=history.waivers_at(repository, project, commit)).in_force
 
     unwaived = check.add_broken(check.make_report(list_waivers_in_force))
-    if request.base and isinstance(files, history.CommitFiles):
+    if request.approved_ref and isinstance(files, history.CommitFiles):
         unwaived = replace(unwaived, notes=(*unwaived.notes, *check.note_unjudged_files(files)))
     is_whole = not (request.topics or request.namespaces or request.paths or request.target or content.declared.broken)
     report = add_upgrade_order(apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole))
 
-    is_recorded = request.staged and is_whole and not request.config and not request.changes
+    is_recorded = request.staged and is_whole and not request.config and not request.edited_contents
     if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
         check.record_success()
 
@@ -317,14 +321,14 @@ def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, 
             error, source = undecided[name.schema_id], topic.source or Source(forked.approved.ref)
             broken.append(BrokenDeclaration(name, source.path, (Problem(source, error.message, error.fix),)))
     approved = forked.approved.with_catalog(filter_catalog(forked.approved.catalog, is_kept))
-    base = approved
-    if forked.base is not forked.approved:
-        base = forked.base.with_catalog(filter_catalog(forked.base.catalog, is_kept))
+    merge_base = approved
+    if forked.merge_base is not forked.approved:
+        merge_base = forked.merge_base.with_catalog(filter_catalog(forked.merge_base.catalog, is_kept))
     history_by_commit = forked.history_by_commit and forked.history_by_commit.with_catalog(
         filter_catalog(forked.history_by_commit.catalog, is_kept)
     )
     declared = replace(declared, catalog=filter_catalog(declared.catalog, is_kept), broken=(*declared.broken, *broken))
-    return declared, forked._replace(approved=approved, base=base, history_by_commit=history_by_commit)
+    return declared, forked._replace(approved=approved, merge_base=merge_base, history_by_commit=history_by_commit)
 
 
 def keep_broken_as_approved(declared: Declared, base: History) -> Declared:
@@ -447,7 +451,7 @@ class _Check:
         judge = read_approved_judge(self.repository, self.approved, self.project, content, history)
         report = self._judge_by(judge, None, selected, waivers)
         files_at_base, files_at_tip = (
-            CommitFiles(self.repository, commit) for commit in (forked.base.tip, self.approved.tip)
+            CommitFiles(self.repository, commit) for commit in (forked.merge_base.tip, self.approved.tip)
         )
         records = (*judge.numbers, *content.numbers.records)
         changed = find_changed_files((self.approved.project, self.proposed), records, files_at_base, self.files)
@@ -611,7 +615,7 @@ class _Check:
             declared.catalog,
             approved=approved.catalog,
             project=replace(project, severities=severities, release=environment.release),
-            base=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
+            history_label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
             file_findings=declared.findings,
             selected=selected,
             fork=fork,
@@ -631,7 +635,7 @@ class _Check:
         from schemactl.history import CommitFiles
 
         declared = self.content.declared
-        files_at_base = CommitFiles(self.repository, self.forked.base.tip)
+        files_at_base = CommitFiles(self.repository, self.forked.merge_base.tip)
         changed_paths = {path for path in declared.samples if self.files.entry(path) != files_at_base.entry(path)}
         if not declared.samples or not (changed_paths or any(topic.schema for topic in report.topics)):
             return report
@@ -655,7 +659,7 @@ class _Check:
         )
         notes = [*_describe_surprises(project, report, self.content.declared.catalog, self.files)]
         notes += _describe_lost_nanoseconds(project, report, self.content.declared.catalog)
-        if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
+        if forked.branch and forked.branch.is_updated and forked.merge_base is forked.approved:
             notes.append(
                 f"this branch contains a merge of {forked.approved.ref}: after a fast-forward, the commits of this "
                 "branch would be the approved first-parent line, and versions would be numbered along them. Merge "
@@ -669,7 +673,7 @@ class _Check:
         """The comparison of the declarations with the approved history at the merge base."""
         from schemactl.checks.proposal import Run
 
-        return Run(self.content.declared.catalog, self.forked.base.catalog, self.project, moved=self.moved_topics)
+        return Run(self.content.declared.catalog, self.forked.merge_base.catalog, self.project, moved=self.moved_topics)
 
     @cached_property
     def branch_changes(self) -> LocalChanges:
@@ -791,7 +795,7 @@ class _Check:
         settings = {self.project.path, *list_overlay_paths(self.proposed), *self.content.numbers.places}
 
         def list_files(name: TopicName) -> Iterator[str]:
-            for catalog in (declared.catalog, self.forked.base.catalog):
+            for catalog in (declared.catalog, self.forked.merge_base.catalog):
                 declarations = (catalog.topics.get(name), catalog.namespaces.get(name.namespace_name))
                 yield from (
                     declaration.source.path for declaration in declarations if declaration and declaration.source
@@ -966,7 +970,7 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
         raise SchemactlError(
             "a bare repository has no files to check", fix="check in a clone; `schemactl log` and `plan` work here"
         )
-    if request.staged or request.base:
+    if request.staged or request.approved_ref:
         head = None if request.staged else repository.commit("HEAD")
         if not request.staged and head is None:
             raise SchemactlError(
@@ -975,14 +979,14 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
             )
         files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
         proposed, top = declare_project.load_project(request.directory, request.config, files=files)
-    elif request.changes:
-        changed = declare_files.ChangedFiles(request.changes, declare_files.WorktreeFiles(str(repository.top)))
+    elif request.edited_contents:
+        changed = declare_files.ChangedFiles(request.edited_contents, declare_files.WorktreeFiles(str(repository.top)))
         proposed, top = declare_project.load_project(request.directory, request.config, files=changed)
     else:
         proposed, top = declare_project.load_project(request.directory, request.config)
-    if request.requires_base and not request.base and in_ci():
+    if request.requires_base and not request.approved_ref and in_ci():
         require_base(request, repository, proposed)
-    approved = find_judging_project(repository, request.directory, request.config, proposed, request.base)
+    approved = find_judging_project(repository, request.directory, request.config, proposed, request.approved_ref)
     covering = None
     if approved and approved.project.path != proposed.path:
         nearest, approved = approved, _find_same_project(request, repository, proposed, approved)
@@ -995,21 +999,21 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
             fix=f"add `{relative_root}` to `previous_roots` in {proposed.path}",
         )
     project = unite_roots(approved.project, proposed, approved.project) if approved else proposed
-    if request.staged or request.base:
+    if request.staged or request.approved_ref:
         assert isinstance(files, history.CommitFiles)  # noqa: S101  for mypy
         files.folders = project.roots
     else:
         require_complete_checkout(repository, project)
         worktree = declare_files.WorktreeFiles(top, folders=project.roots)
         files = history.HashedFiles(worktree, repository.object_format)
-        if request.cache:
+        if request.check_cache:
             from schemactl.history.commit_files import CachedFiles
 
-            files = CachedFiles(worktree, repository.object_format, request.cache.files)
-    if request.changes:
+            files = CachedFiles(worktree, repository.object_format, request.check_cache.files)
+    if request.edited_contents:
         from schemactl.history.commit_files import OverlaidFiles
 
-        files = OverlaidFiles(request.changes, files, repository.object_format)
+        files = OverlaidFiles(request.edited_contents, files, repository.object_format)
     return CheckedFiles(proposed, project, files, approved, covering)
 
 
@@ -1024,7 +1028,7 @@ def _find_same_project(
 
     config = str(Path(str(repository.top), proposed.path))
     try:
-        at_same_path = find_judging_project(repository, request.directory, config, proposed, request.base)
+        at_same_path = find_judging_project(repository, request.directory, config, proposed, request.approved_ref)
     except SchemactlError:
         at_same_path = None
     if at_same_path:
@@ -1038,7 +1042,7 @@ def _has_file(request: CheckRequest, repository: Repository, path: str) -> bool:
 
     if request.staged:
         return history.IndexFiles(repository).entry(path) is not None
-    if request.base:
+    if request.approved_ref:
         return history.CommitFiles(repository, repository.commit("HEAD")).entry(path) is not None
     return Path(str(repository.top), path).is_file()
 

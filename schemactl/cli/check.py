@@ -136,7 +136,7 @@ def _check(args: argparse.Namespace, context: Context, outputs: Outputs, deadlin
         context.directory,
         context.config,
         staged=args.staged,
-        base=args.base,
+        approved_ref=args.base,
         amend=is_amend,
         topics=tuple(args.topic),
         namespaces=tuple(args.namespace),

@@ -149,7 +149,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     rejection = None
     if merged is not None and merged.history is not merged.approved:
         _list_pending_versions(package, merged, context, staged=args.staged)
-        rejection = None if args.draft else _find_rejection(args, context, maker.checks)
+        rejection = None if args.draft else _find_rejection(args, context, maker.check_cache)
         if rejection and not args.check:
             if error is None:
                 raise rejection
@@ -264,10 +264,10 @@ def _is_changed(path: str, files: Files, files_at_head: Files) -> bool:
     )
 
 
-def _find_rejection(args: argparse.Namespace, context: Context, checks: CheckCache) -> ContentRejected | None:
+def _find_rejection(args: argparse.Namespace, context: Context, check_cache: CheckCache) -> ContentRejected | None:
     """Return the errors of `check` on the topics of the package, or None if it accepts them.
 
-    `checks` has the files that were read for the package.
+    `check_cache` has the files that were read for the package.
     """
     from schemactl.checks.check_report import UNDECIDED
     from schemactl.checks.project_check import CheckRequest, check_project
@@ -278,7 +278,7 @@ def _find_rejection(args: argparse.Namespace, context: Context, checks: CheckCac
         staged=args.staged,
         topics=tuple(args.topic),
         namespaces=tuple(args.namespace),
-        cache=checks,
+        check_cache=check_cache,
         requires_base=False,
     )
     try:
@@ -389,7 +389,7 @@ class _PackageMaker:
     project: Project
     top: str
     generate: Generate
-    checks: CheckCache
+    check_cache: CheckCache
 
     @property
     def out(self) -> Path:
@@ -400,7 +400,12 @@ class _PackageMaker:
     def merge(self, *, by_commit: bool) -> Merged | None:
         """Merge the working tree, or with --staged the index, into the approved history (see `merge_working_tree`)."""
         return merge_working_tree(
-            self.context, self.project, self.top, by_commit=by_commit, staged=self.args.staged, checks=self.checks
+            self.context,
+            self.project,
+            self.top,
+            by_commit=by_commit,
+            staged=self.args.staged,
+            check_cache=self.check_cache,
         )
 
     @property

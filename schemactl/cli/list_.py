@@ -188,7 +188,7 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
 
     progress = context.reading_history()
     forked = history.read_forked(repository, project, repository.commit("HEAD"), progress=progress)
-    approved, base = forked.approved, forked.base
+    approved, merge_base = forked.approved, forked.merge_base
     context.note(*approved.notes)
     if repository.top is None:
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
@@ -211,9 +211,9 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         declared.catalog,
         approved=approved.catalog,
         project=project,
-        base="",
+        history_label="",
         selected=decided_topics,
-        fork=topic_checks.Fork(base.catalog, base.tip, forked.compare_with_base(files, declared)),
+        fork=topic_checks.Fork(merge_base.catalog, merge_base.tip, forked.compare_with_base(files, declared)),
     )
     # Of the kinds of a topic, the first one counts that is not removed.
     checks_by_topic = {

@@ -300,7 +300,7 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
 
     setup = read_setup(context, None)
     git = setup.approved.catalog.topics
-    request = CheckRequest(context.directory, context.config, base=args.base)
+    request = CheckRequest(context.directory, context.config, approved_ref=args.base)
     check = partial(check_project, deadline=context.deadline, progress=context.reading_history(), note=context.note)
     text, separator, kind = args.topic.rpartition("#")
     # A topic whose own name has a `#` comes first.

@@ -263,13 +263,13 @@ def merge_working_tree(
     *,
     by_commit: bool = False,
     staged: bool = False,
-    checks: CheckCache | None = None,
+    check_cache: CheckCache | None = None,
 ) -> Merged | None:
     """Merge the working tree into the approved history; return the result, or None if the repository is bare.
 
     With `by_commit`, each commit of the branch is merged by itself, as by a rebase. With `staged`, the index takes the place of the
     working tree. Broken declarations stay as they were approved;
-    `select_readable` reports the problems of requested topics. A check with the same `checks` does not read the files again.
+    `select_readable` reports the problems of requested topics. A check with the same `check_cache` does not read the files again.
 
     Raises:
         HistoryError: with `staged`, if the repository is bare or a merge conflict is not resolved.
@@ -293,9 +293,9 @@ def merge_working_tree(
         require_complete_checkout(repository, project)
         here = declare_files.WorktreeFiles(top, folders=project.roots)
     files = history.HashedFiles(here, repository.object_format)
-    if checks and isinstance(here, declare_files.WorktreeFiles):
-        files = CachedFiles(here, repository.object_format, checks.files)
-    declared = read_files(repository, project, files, allow_broken=True, checks=checks).declared
+    if check_cache and isinstance(here, declare_files.WorktreeFiles):
+        files = CachedFiles(here, repository.object_format, check_cache.files)
+    declared = read_files(repository, project, files, allow_broken=True, check_cache=check_cache).declared
     used_paths = {*paths_of(declared)}
     progress = context.reading_history()
     merged = history.read_merged(

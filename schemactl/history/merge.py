@@ -59,15 +59,15 @@ class Forked(NamedTuple):
 
     Attributes:
         approved: the current history.
-        base: the history at the merge base; `approved` itself when nothing was approved since.
+        merge_base: the history at the merge base; `approved` itself when nothing was approved since.
         history_by_commit: the history if each commit of `branch` were approved by itself, on top of `approved`; None if not requested.
         branch: the commits of the work; None if the work has no commits or they were not requested.
         recorded: tenant/namespace/topic of the topics that get a version by one of these commits.
-        compare_with_base: returns the changes of files and their declarations since `base`.
+        compare_with_base: returns the changes of files and their declarations since `merge_base`.
     """
 
     approved: History
-    base: History
+    merge_base: History
     history_by_commit: History | None = None
     branch: Branch | None = None
     recorded: frozenset[str] = frozenset()

@@ -233,11 +233,11 @@ def numbered(
         return history.with_catalog(with_target_numbers(history.catalog, record, approved_catalog))
 
     approved = renumber(forked.approved)
-    base = approved if forked.base is forked.approved else renumber(forked.base)
+    merge_base = approved if forked.merge_base is forked.approved else renumber(forked.merge_base)
     history_by_commit = renumber(forked.history_by_commit) if forked.history_by_commit else None
     return (
         replace(declared, catalog=with_target_numbers(declared.catalog, record, approved_catalog)),
-        forked._replace(approved=approved, base=base, history_by_commit=history_by_commit),
+        forked._replace(approved=approved, merge_base=merge_base, history_by_commit=history_by_commit),
     )
 
 

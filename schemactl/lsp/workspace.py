@@ -166,7 +166,9 @@ class Workspace:
         return diagnostics_by_path
 
     def _check(self) -> Iterator[Diagnostic]:
-        request = CheckRequest(self.directory, self.config, changes=self._list_changes(), cache=self._cache)
+        request = CheckRequest(
+            self.directory, self.config, edited_contents=self._list_changes(), check_cache=self._cache
+        )
         self.failure = ""
         self._checked = self.buffers
         try:

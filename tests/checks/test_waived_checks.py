@@ -226,7 +226,7 @@ def test_a_waiver_counts_to_the_end_of_its_last_day(waiver_work: Work) -> None:
     staged, base = waiver_work.mode == "hook", "main" if "--base" in MODES[waiver_work.mode] else None
 
     def list_rules(today: date) -> tuple[list[str], list[str]]:
-        request = CheckRequest(str(waiver_work.path), staged=staged, base=base, today=today)
+        request = CheckRequest(str(waiver_work.path), staged=staged, approved_ref=base, today=today)
         report = check_project(request, Deadline(60, "checking"))
         return [finding.rule for finding in report.findings], [finding.rule for finding in report.waived]
 

@@ -67,7 +67,7 @@ def draw_change(draw: st.DrawFn) -> tuple[Run, CheckReport]:
         approved[name] = Topic(name, older[-1], versions, policies)
         target[name] = Topic(name, newest, policies=policies)
     run = Run(Catalog(topics=target), Catalog(topics=approved), Project())
-    return run, check(run.declared, approved=run.approved, project=run.project, base="main")
+    return run, check(run.declared, approved=run.approved, project=run.project, history_label="main")
 
 
 def make_waiver(finding: Finding, until: date = TODAY) -> Waiver:

@@ -118,7 +118,7 @@ def make_project(case: Case) -> str:
 
 def found_in(path: Path, base: str | None) -> list[dict[str, Any]]:
     """Return the findings of `check` in the working tree at `path`, or between `base` and HEAD."""
-    request = CheckRequest(str(path), base=base, today=TODAY)
+    request = CheckRequest(str(path), approved_ref=base, today=TODAY)
     try:
         report = run_within(60, partial(check_project, request))
     except DeclarationError as error:
@@ -161,7 +161,7 @@ def test_check_finds_exactly_this_in_catalogs_from_elsewhere(case: Case) -> None
     versions = tuple(SchemaVersion(number, make_info(definition)) for number, definition in enumerate(case["existing"]))
     approved = Catalog(topics={name: Topic(name, versions[-1].info, versions)} if versions else {})
     target = Catalog(topics={name: Topic(name, make_info(case["new"]))})
-    report = check(target, approved=approved, project=Project(), base="a registry")
+    report = check(target, approved=approved, project=Project(), history_label="a registry")
     assert [to_expectation(finding) for finding in report.findings] == [
         with_defaults(finding) for finding in case["expect"]
     ]
