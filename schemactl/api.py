@@ -60,7 +60,8 @@ def check(
             could not be judged, the report has a finding NOT_DECIDED for each problem.
         SchemactlError: the check could not be completed.
     """
-    from schemactl.checks.project_check import CheckRequest, check_project
+    from schemactl.checks.checked_files import CheckRequest
+    from schemactl.checks.project_check import check_project
 
     folder = str(Path(directory).absolute())
     request = CheckRequest(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schemactl.checks.check import Fork
 from schemactl.core.catalog import Catalog, list_namespaces, select_target_topics
@@ -251,6 +251,20 @@ class Judge:
 Note = Callable[[object], None]
 
 
+class EnvironmentView(NamedTuple):
+    """The declarations and the approved history as an environment has them.
+
+    Attributes:
+        declared: the declarations, with the overlays of the targets.
+        forked: the approved history, with the overlays and the version numbers of the targets.
+        fork: the merge base, with the changes of the branch since then.
+    """
+
+    declared: Declared
+    forked: Forked
+    fork: Fork
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """A target, or several targets without a difference, which are checked together.
@@ -285,7 +299,7 @@ class Environment:
 
     def make_view(
         self, declared: Declared, forked: Forked, branch_changes: LocalChanges, note: Note
-    ) -> tuple[Declared, Forked, Fork]:
+    ) -> EnvironmentView:
         """Return the declarations, the history and the merge base as this environment has them."""
         unchanged = branch_changes.unchanged
         if self.target and (differs(self.target) or self.overlays != NO_OVERLAYS):
@@ -298,7 +312,8 @@ class Environment:
         if self.numbers:
             declared, forked = numbered(self.numbers, declared, forked, note)
         merge_base = forked.merge_base
-        return declared, forked, Fork(merge_base.catalog, merge_base.tip, branch_changes._replace(unchanged=unchanged))
+        fork = Fork(merge_base.catalog, merge_base.tip, branch_changes._replace(unchanged=unchanged))
+        return EnvironmentView(declared, forked, fork)
 
     def _view_with_overlays(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
         # A renamed topic stays on its targets, although its new name may match other globs.

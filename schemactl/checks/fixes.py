@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.checks.project_check import CheckRequest, check_project, find_checked_files
+from schemactl.checks.checked_files import CheckRequest, find_checked_files
+from schemactl.checks.project_check import check_project
 from schemactl.core import atomic_files
 from schemactl.core.deadline import Deadline
 from schemactl.core.edits import TextEdit, edit_contents

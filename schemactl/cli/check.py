@@ -33,7 +33,7 @@ from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
     from schemactl.checks.check_report import Cause, CheckReport
-    from schemactl.checks.project_check import CheckRequest
+    from schemactl.checks.checked_files import CheckRequest
     from schemactl.core.findings import Finding
     from schemactl.core.json_values import Json
 
@@ -128,7 +128,8 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
 
 def _check(args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline) -> int:
     from schemactl.checks.check_report import GATE_RULES
-    from schemactl.checks.project_check import CheckRequest, check_project
+    from schemactl.checks.checked_files import CheckRequest
+    from schemactl.checks.project_check import check_project
 
     # Git does not tell hooks whether the commit replaces HEAD, so the user states it.
     is_amend = args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
@@ -238,7 +239,8 @@ def configure_waive(parser: argparse.ArgumentParser) -> None:
 
 def run_waive(args: argparse.Namespace, context: Context) -> int:
     """Return 0: the entries are written."""
-    from schemactl.checks.project_check import CheckRequest, check_project
+    from schemactl.checks.checked_files import CheckRequest
+    from schemactl.checks.project_check import check_project
 
     request = CheckRequest(context.directory, context.config, args.staged, args.base, strict=True, target=args.target)
     until = parse_last_day(args.until, request.today)

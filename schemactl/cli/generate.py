@@ -270,7 +270,8 @@ def _find_rejection(args: argparse.Namespace, context: Context, check_cache: Che
     `check_cache` has the files that were read for the package.
     """
     from schemactl.checks.check_report import UNDECIDED
-    from schemactl.checks.project_check import CheckRequest, check_project
+    from schemactl.checks.checked_files import CheckRequest
+    from schemactl.checks.project_check import check_project
 
     request = CheckRequest(
         context.directory,

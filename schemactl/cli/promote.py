@@ -291,7 +291,8 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
 
 def run_rollout(args: argparse.Namespace, context: Context) -> int:
     """Print the order of the rollout; return 100 if no order is safe, else 0."""
-    from schemactl.checks.project_check import CheckRequest, check_project
+    from schemactl.checks.checked_files import CheckRequest
+    from schemactl.checks.project_check import check_project
     from schemactl.checks.rollout import make_rollout
     from schemactl.cli.reading_setup import read_setup
     from schemactl.core.errors import did_you_mean

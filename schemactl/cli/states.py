@@ -276,8 +276,8 @@ def merge_working_tree(
         DeclarationError: if the working tree, or the result, has problems.
     """
     from schemactl import history
+    from schemactl.checks.check_inputs import keep_broken_as_approved
     from schemactl.checks.environments import paths_of, read_files
-    from schemactl.checks.project_check import keep_broken_as_approved
     from schemactl.declare import files as declare_files
     from schemactl.history.commit_files import CachedFiles
     from schemactl.history.sparse_checkout import require_complete_checkout

@@ -13,7 +13,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.checks.project_check import CheckRequest, check_project
+from schemactl.checks.checked_files import CheckRequest
+from schemactl.checks.project_check import check_project
 from schemactl.core.deadline import Deadline
 
 pytestmark = pytest.mark.slow

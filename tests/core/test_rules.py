@@ -34,8 +34,9 @@ from scratch import Scratch
 
 from schemactl.checks.check import check
 from schemactl.checks.check_report import make_undecided_report
+from schemactl.checks.checked_files import CheckRequest
 from schemactl.checks.lint import apply_harmless_edits, lint
-from schemactl.checks.project_check import CheckRequest, check_project
+from schemactl.checks.project_check import check_project
 from schemactl.comparison.compatibility import judge
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.deadline import run_within
