@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from schemactl.broker.checkers import known_to
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, INCOMPATIBLE, INVALID, NOT_EXIST, to_answer
-from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
+from schemactl.broker.upload import NOT_FOUND, VersionList
 from schemactl.broker.validation import SchemaData, parse_avro, read_stored, read_upload, split_key_value
 from schemactl.core.catalog import Catalog
 from schemactl.core.documentation import find_documentation
@@ -155,9 +155,8 @@ def _admit_consumer(
     if client is None or client.type is SchemaType.AUTO_CONSUME:
         return Decision(allowed=True, row="C2" if client else "C1")
     if get_live_versions(topic.versions) or topic.producers or topic.consumers or topic.has_data:
-        result = check_consumer(
-            topic.versions, client, policies.strategy, release, optional=known_to(release, policies.checkers)
-        )
+        versions = VersionList(topic.versions, release, optional=known_to(release, policies.checkers))
+        result = versions.check_consumer(client, policies.strategy)
         if result.exception == NOT_EXIST:
             message = (
                 f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
@@ -178,10 +177,10 @@ def _admit_consumer(
 def _add_schema(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, release: Release) -> Answer:
     """Answer like AbstractTopic.addSchema: an upload, or without auto-update a search without validation."""
     if policies.is_allow_auto_update_schema:
-        optional = known_to(release, policies.checkers)
-        return put(topic.versions, client, policies.strategy, release, optional=optional)
+        versions = VersionList(topic.versions, release, optional=known_to(release, policies.checkers))
+        return versions.put(client, policies.strategy)
     try:
-        number = find_equal(get_live_versions(topic.versions), read_upload(client), release)
+        number = VersionList(topic.versions, release).find_equal(read_upload(client))
     except JavaException as thrown:
         return to_answer(thrown)
     if number == NOT_FOUND:

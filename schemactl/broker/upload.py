@@ -44,53 +44,6 @@ _CONSUMER_READS_LATEST: Final = frozenset(
 )
 
 
-def put(
-    versions: Sequence[SchemaVersion],
-    new: SchemaInfo,
-    strategy: CompatibilityStrategy,
-    release: Release,
-    *,
-    optional: tuple[str, ...] = (),
-) -> Answer:
-    """Answer an upload, or the connect of a producer with the schema `new` if auto-update is on (putSchemaIfAbsent).
-
-    Args:
-        versions: every stored version, oldest first, including tombstones (`info` None).
-        new: the definition.
-        strategy: the strategy in force for the topic.
-        release: the broker's release.
-        optional: the class names of the optional checkers that the broker is configured with (`OPTIONAL_CHECKERS`).
-
-    Returns:
-        OK with the number of the new version; UNCHANGED with the number of an equal version.
-    """
-    return VersionList(versions, release, optional=optional).put(new, strategy)
-
-
-def test(
-    versions: Sequence[SchemaVersion],
-    new: SchemaInfo,
-    strategy: CompatibilityStrategy,
-    release: Release,
-    *,
-    optional: tuple[str, ...] = (),  # noqa: PT028  named after the endpoint, not a test of pytest
-) -> Answer:
-    """Answer like the compatibility endpoint (checkCompatible): never UNCHANGED, never with a version. Arguments as for `put`."""
-    return VersionList(versions, release, optional=optional).test(new, strategy)
-
-
-def check_consumer(
-    versions: Sequence[SchemaVersion],
-    consumer: SchemaInfo,
-    strategy: CompatibilityStrategy,
-    release: Release,
-    *,
-    optional: tuple[str, ...] = (),
-) -> Answer:
-    """Answer the connect of a consumer with a schema to an active topic (checkConsumerCompatibility). Arguments as for `put`."""
-    return VersionList(versions, release, optional=optional).check_consumer(consumer, strategy)
-
-
 def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
     """Return the number of the oldest live version with the same type and bytes (findSchemaVersion), or NOT_FOUND."""
     content = read_upload(info).content
@@ -104,17 +57,6 @@ def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
     )
 
 
-def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Release) -> int:
-    """Return the number of the oldest of the live `versions` that equals `new` (getSchemaVersionBySchemaData), or NOT_FOUND.
-
-    Every AVRO, JSON and PROTOBUF definition up to that version is parsed, and its defaults are validated.
-
-    Raises:
-        JavaException: if one of them is invalid.
-    """
-    return VersionList(versions, release).find_equal(new)
-
-
 def find_unreadable_version(
     versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release
 ) -> SchemaVersion | None:
@@ -126,7 +68,7 @@ def find_unreadable_version(
 
     def has_failure(version: SchemaVersion) -> bool:
         try:
-            find_equal([version], data, release)
+            VersionList([version], release).find_equal(data)
         except JavaException:
             return True
         return False
@@ -143,7 +85,7 @@ def find_blocking_version(versions: Sequence[SchemaVersion], release: Release) -
 
 def would_block_uploads(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release) -> bool:
     """Return whether a broker would store `new` after `versions` under some strategy, and then fail on every later upload."""
-    answer = put(versions, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, release)
+    answer = VersionList(versions, release).put(new, CompatibilityStrategy.ALWAYS_COMPATIBLE)
     return answer.outcome is Outcome.OK and find_blocking_version([SchemaVersion(0, new)], release) is not None
 
 
@@ -215,7 +157,11 @@ class VersionList:
         return data
 
     def put(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
-        """Answer an upload; see the function `put`."""
+        """Answer an upload, or the connect of a producer with the schema `new` if auto-update is on (putSchemaIfAbsent).
+
+        Returns:
+            OK with the number of the new version; UNCHANGED with the number of an equal version.
+        """
         data = read_upload(new)
         try:
             validate(data, self.release)
@@ -231,7 +177,7 @@ class VersionList:
         return Answer(Outcome.OK, get_next_number(self.versions))
 
     def test(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
-        """Answer like the compatibility endpoint; see the function `test`."""
+        """Answer like the compatibility endpoint (checkCompatible): never UNCHANGED, never with a version."""
         data = read_upload(new)
         try:
             validate(data, self.release)
@@ -241,7 +187,7 @@ class VersionList:
         return Answer(Outcome.OK)
 
     def check_consumer(self, consumer: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
-        """Answer the connect of a consumer; see the function `check_consumer`."""
+        """Answer the connect of a consumer with a schema to an active topic (checkConsumerCompatibility)."""
         if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
             return Answer(Outcome.OK)
         if not self._live:
@@ -257,9 +203,16 @@ class VersionList:
         return Answer(Outcome.OK)
 
     def find_equal(self, new: SchemaData, plain_digest: bytes | None = None) -> int:
-        """Return the number of the oldest live version that equals `new`; see the function `find_equal`.
+        """Return the number of the oldest live version that equals `new` (getSchemaVersionBySchemaData), or NOT_FOUND.
 
-        `plain_digest` is the digest of `new` if it is known to be plain.
+        Every AVRO, JSON and PROTOBUF definition up to that version is parsed, and its defaults are validated.
+
+        Args:
+            new: the definition.
+            plain_digest: the digest of `new` if it is known to be plain.
+
+        Raises:
+            JavaException: if one of these definitions is invalid.
         """
         if not self._live:
             return NOT_FOUND

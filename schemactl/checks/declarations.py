@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Final
 
-from schemactl.broker import upload
 from schemactl.broker.checkers import known_to
+from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import PolicyChange
 from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, get_declared_topic, is_rejected
 from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
@@ -230,14 +230,12 @@ def check_tightened_topic(run: Run, topic: Topic, versions: Sequence[SchemaVersi
     if old_strategy == strategy:
         return
     release = run.project.release
-    checkers = known_to(release, run.project.defaults.checkers)
-    rejected = [
-        version.number
-        for position, version in enumerate(versions)
-        if version.info
-        and upload.put(versions[:position], version.info, strategy, release, optional=checkers).outcome
-        not in (Outcome.OK, Outcome.UNCHANGED)
-    ]
+    stored = VersionList((), release, optional=known_to(release, run.project.defaults.checkers))
+    rejected: list[int] = []
+    for version in versions:
+        if version.info and stored.put(version.info, strategy).outcome not in (Outcome.OK, Outcome.UNCHANGED):
+            rejected.append(version.number)
+        stored.append(version)
     if rejected:
         yield from run.make_finding(
             "STRATEGY_TIGHTENED",

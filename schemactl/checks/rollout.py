@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Final, Literal
 
-from schemactl.broker.upload import check_consumer
+from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import CheckReport, TopicCheck, join_client_impacts
 from schemactl.checks.clients import list_client_impacts
 from schemactl.checks.proposal import Proposal
@@ -310,7 +310,7 @@ def _find_obstacles(rows: Sequence[TopicCheck], version: int, report: CheckRepor
             continue
         release = next((report.targets[target] for target in row.targets), report.release)
         stored = (*row.versions, SchemaVersion(get_next_number(row.versions), row.schema))
-        if check_consumer(stored, row.schema, row.strategy, release).exception:
+        if VersionList(stored, release).check_consumer(row.schema, row.strategy).exception:
             yield f"Under {row.strategy} a broker rejects consumers that are built with version {version}{where}."
 
 

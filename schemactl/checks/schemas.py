@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from schemactl.broker import upload
 from schemactl.broker.checkers import known_to
+from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import BROKER_MESSAGE, COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force
@@ -300,10 +300,9 @@ def check_other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
     known_problem = next(problems(schema, project_release), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (release for release in Release if release is not project_release):
-        optional = known_to(release, run.project.defaults.checkers)
-        answer = upload.put(
-            proposal.broker_side.versions, schema, proposal.broker_side.strategy, release, optional=optional
-        )
+        side = proposal.broker_side
+        stored = VersionList(side.versions, release, optional=known_to(release, run.project.defaults.checkers))
+        answer = stored.put(schema, side.strategy)
         problem = None if known_problem else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
             message = on_one_line(problem.message) if problem else _shorten_message(answer.message)

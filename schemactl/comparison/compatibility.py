@@ -17,7 +17,7 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from schemactl import formats
-from schemactl.broker import upload
+from schemactl.broker.upload import VersionList
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, DataState, Direction, Incompatibility, Verdict, order_sides
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
@@ -78,13 +78,14 @@ def judge(
             compared with both.
         registered: the versions and the strategy of the broker, if `existing` has only the versions of one kind of events.
     """
-    registered = registered or Registered(existing, strategy)
+    broker_versions, broker_strategy = registered or Registered(existing, strategy)
+    versions = VersionList(broker_versions, release, optional=checkers)
     state, data, misread = _judge_data(
         existing, new, strategy, by_any_release=by_any_release, in_force=in_force, release=release
     )
     return Verdict(
-        broker=upload.put(registered.versions, new, registered.strategy, release, optional=checkers),
-        test=upload.test(registered.versions, new, registered.strategy, release, optional=checkers),
+        broker=versions.put(new, broker_strategy),
+        test=versions.test(new, broker_strategy),
         state=state,
         data=data,
         misread=misread,

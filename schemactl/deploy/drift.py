@@ -15,7 +15,7 @@ from enum import StrEnum
 from shlex import quote
 from typing import Final
 
-from schemactl.broker.upload import find_blocking_version, put
+from schemactl.broker.upload import VersionList, find_blocking_version
 from schemactl.comparison.changes import (
     NamespaceAdded,
     PartitionsChanged,
@@ -838,10 +838,10 @@ class VersionDrift:
         self, name: TopicName, pairs: Sequence[NumberPair], entries: Sequence[SchemaVersion]
     ) -> Iterator[DriftItem]:
         missing = []
+        registered = VersionList(entries, self.advice.origin.release)
         for pair in pairs:
             if pair.git and pair.state == "missing":
-                info, strategy = upload(pair.git), CompatibilityStrategy.ALWAYS_COMPATIBLE
-                answer = put(entries, info, strategy, self.advice.origin.release)
+                answer = registered.put(upload(pair.git), CompatibilityStrategy.ALWAYS_COMPATIBLE)
                 # The registry treats the version as equal to one that it has, so that an upload would not add it.
                 if answer.outcome is not Outcome.UNCHANGED:
                     missing.append(pair.git)

@@ -14,7 +14,7 @@ from typing import Any
 
 from schemactl.broker.checkers import known_to, list_classes
 from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit, resolve_policies
-from schemactl.broker.upload import put, test
+from schemactl.broker.upload import VersionList
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError, SchemaRejected
 from schemactl.core.findings import Answer, Outcome
@@ -531,7 +531,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         with self._database.read():
             self.require_namespace(topic.namespace_name)
             versions, strategy = self.versions(topic), self._strategy(topic)
-        return test(versions, info, strategy, self.release, optional=self._checkers), strategy
+        return VersionList(versions, self.release, optional=self._checkers).test(info, strategy), strategy
 
     def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
         """See `Registry.retained`. Return "", because messages are at brokers."""
@@ -586,7 +586,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     def _answer_upload(
         self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
     ) -> Answer:
-        return put([*map(read_entry, stored)], info, strategy, self.release, optional=self._checkers)
+        return VersionList([*map(read_entry, stored)], self.release, optional=self._checkers).put(info, strategy)
 
     def _read_own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
         stored = self.topic(topic)

@@ -8,7 +8,7 @@ import pytest
 from corpora import Json, read_rows
 
 from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit, read_connect_rules
-from schemactl.broker.upload import put
+from schemactl.broker.upload import VersionList
 from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
@@ -35,7 +35,7 @@ def make_versions(steps: list[Json]) -> list[SchemaVersion]:
             versions.append(SchemaVersion(next_number, None))
         elif "schema" in step and (step["op"] == "upload" or step["schema"]["type"] not in ("BYTES", "AUTO_CONSUME")):
             info = read_schema(step["schema"])
-            answer = put(versions, info, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
+            answer = VersionList(versions, Release.R4_0).put(info, CompatibilityStrategy.ALWAYS_COMPATIBLE)
             assert answer.outcome in (Outcome.OK, Outcome.UNCHANGED)
             if answer.outcome is Outcome.OK:
                 versions.append(SchemaVersion(next_number, info))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemactl.broker.upload import put
+from schemactl.broker.upload import VersionList
 from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
@@ -61,7 +61,7 @@ FIELD = '{"type":"record","name":"B","fields":[%s]}'
 def test_a_broken_version_is_named_in_the_answer_to_every_upload(stored: str, exception: str, message: str) -> None:
     broken = SchemaInfo(SchemaType.PROTOBUF, stored.encode())
     new = SchemaInfo(SchemaType.JSON, b'"int"')
-    answer = put([SchemaVersion(0, broken)], new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
+    answer = VersionList([SchemaVersion(0, broken)], Release.R4_0).put(new, CompatibilityStrategy.ALWAYS_COMPATIBLE)
     assert (answer.outcome, answer.exception) == (Outcome.ERROR, exception)
     assert answer.message.startswith(message)
 
@@ -69,5 +69,5 @@ def test_a_broken_version_is_named_in_the_answer_to_every_upload(stored: str, ex
 def test_an_undefined_type_has_another_message_since_4_2() -> None:
     broken = SchemaInfo(SchemaType.PROTOBUF, b'{"type":"array","items":"n.A"}')
     new = SchemaInfo(SchemaType.JSON, b'"int"')
-    answer = put([SchemaVersion(0, broken)], new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_2)
+    answer = VersionList([SchemaVersion(0, broken)], Release.R4_2).put(new, CompatibilityStrategy.ALWAYS_COMPATIBLE)
     assert (answer.exception, answer.message) == ("AvroTypeException", "Undefined schema: n.A")

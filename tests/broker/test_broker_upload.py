@@ -9,8 +9,7 @@ from corpora import Json, make_definition, make_versions, read_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker.upload import VersionList, check_consumer, find_equal, find_unreadable_version, find_version, put
-from schemactl.broker.upload import test as ask
+from schemactl.broker.upload import VersionList, find_unreadable_version, find_version
 from schemactl.broker.validation import SchemaData, read_stored, read_upload
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import CompatibilityStrategy
@@ -41,7 +40,7 @@ def read_answer(row: Json, answer: Json) -> tuple[str, int | None, str]:
 def test_an_upload_is_answered_as_4_0_7_answers_it(kind: str) -> None:
     for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = put(make_versions(row["existing"]), make_definition(row["new"]), strategy, Release.R4_0)
+        answer = VersionList(make_versions(row["existing"]), Release.R4_0).put(make_definition(row["new"]), strategy)
         assert summarize(answer) == read_answer(row, row), row["id"]
         prefix = row.get("message_prefix", "")
         # The message of a NullPointerException depends on Java's source code, so only its class is compared.
@@ -53,7 +52,9 @@ def test_an_upload_is_answered_as_4_0_7_answers_it(kind: str) -> None:
 def test_newer_releases_answer_an_upload_as_recorded(release: Release, key: str) -> None:
     for row in ROWS:
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = summarize(put(make_versions(row["existing"]), make_definition(row["new"]), strategy, release))
+        answer = summarize(
+            VersionList(make_versions(row["existing"]), release).put(make_definition(row["new"]), strategy)
+        )
         if key in row:
             # The record does not say whether it was stored, but the number does.
             outcome = "ok" if answer[0] == "unchanged" else answer[0]
@@ -67,7 +68,7 @@ def test_newer_releases_answer_an_upload_as_recorded(release: Release, key: str)
 def test_the_compatibility_endpoint_answers_as_4_0_7(kind: str) -> None:
     for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = ask(make_versions(row["existing"]), make_definition(row["new"]), strategy, Release.R4_0)
+        answer = VersionList(make_versions(row["existing"]), Release.R4_0).test(make_definition(row["new"]), strategy)
         expected = row["test"]["verdict"], row["test"].get("exception", "")
         assert (answer.outcome.value, answer.exception) == expected, row["id"]
         assert answer.version is None
@@ -77,7 +78,9 @@ def test_the_compatibility_endpoint_answers_as_4_0_7(kind: str) -> None:
 def test_a_consumer_is_answered_as_4_0_7_answers_it(kind: str) -> None:
     for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = check_consumer(make_versions(row["existing"]), make_definition(row["new"]), strategy, Release.R4_0)
+        answer = VersionList(make_versions(row["existing"]), Release.R4_0).check_consumer(
+            make_definition(row["new"]), strategy
+        )
         expected = row["consumer"]["verdict"], row["consumer"].get("exception", "")
         assert (answer.outcome.value, answer.exception) == expected, row["id"]
 
@@ -106,10 +109,10 @@ releases = st.sampled_from(Release)
 def test_the_same_upload_twice_is_one_version(
     history: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
 ) -> None:
-    first = put(history, new, strategy, release)
+    first = VersionList(history, release).put(new, strategy)
     if first.outcome is not Outcome.OK or first.version is None:
         return
-    second = put([*history, SchemaVersion(first.version, new)], new, strategy, release)
+    second = VersionList([*history, SchemaVersion(first.version, new)], release).put(new, strategy)
     stored_as_none = new.type.value < 0
     if second.outcome is Outcome.UNCHANGED:
         assert second.version == first.version
@@ -122,11 +125,11 @@ def test_the_same_upload_twice_is_one_version(
 def test_every_question_has_an_answer(
     history: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
 ) -> None:
-    upload = put(history, new, strategy, release)
+    upload = VersionList(history, release).put(new, strategy)
     assert (upload.version is None) == (upload.outcome not in (Outcome.OK, Outcome.UNCHANGED))
     assert (upload.exception == "") == (upload.outcome in (Outcome.OK, Outcome.UNCHANGED))
-    assert ask(history, new, strategy, release).outcome is not Outcome.UNCHANGED
-    check_consumer(history, new, strategy, release)
+    assert VersionList(history, release).test(new, strategy).outcome is not Outcome.UNCHANGED
+    VersionList(history, release).check_consumer(new, strategy)
     assert find_version(history, new) in {-1, *range(len(history))}
 
 
@@ -136,12 +139,12 @@ def test_only_versions_after_the_last_tombstone_count(
 ) -> None:
     assert all(version.info is not None for version in get_live_versions(history))
     assert (
-        put(get_live_versions(history) or history, new, strategy, release).outcome
-        is put(history, new, strategy, release).outcome
+        VersionList(get_live_versions(history) or history, release).put(new, strategy).outcome
+        is VersionList(history, release).put(new, strategy).outcome
     )
     deleted = [*history, SchemaVersion(len(history), None)]
     assert get_live_versions(deleted) == ()
-    answer = put(deleted, new, strategy, release)
+    answer = VersionList(deleted, release).put(new, strategy)
     assert answer.version in (None, len(deleted))
 
 
@@ -155,9 +158,11 @@ def test_list_with_appended_versions_answers_like_a_new_list(
             stored.append(SchemaVersion(len(stored.versions), None))
             continue
         answer = stored.put(upload, strategy)
-        assert answer == put(stored.versions, upload, strategy, release)
-        assert stored.test(upload, strategy) == ask(stored.versions, upload, strategy, release)
-        assert stored.check_consumer(upload, strategy) == check_consumer(stored.versions, upload, strategy, release)
+        assert answer == VersionList(stored.versions, release).put(upload, strategy)
+        assert stored.test(upload, strategy) == VersionList(stored.versions, release).test(upload, strategy)
+        assert stored.check_consumer(upload, strategy) == VersionList(stored.versions, release).check_consumer(
+            upload, strategy
+        )
         if answer.outcome is Outcome.OK and answer.version is not None:
             stored.append(SchemaVersion(answer.version, upload))
 
@@ -219,7 +224,7 @@ def test_search_and_scan_with_equals_find_the_same_version(
     versions = [SchemaVersion(number, info) for number, info in enumerate(infos)]
     data = read_upload(new)
     try:
-        number: int | str = find_equal(versions, data, release)
+        number: int | str = VersionList(versions, release).find_equal(data)
     except JavaException as thrown:
         number = thrown.exception
     if versions and data.data is not None:
@@ -232,7 +237,7 @@ def test_no_version_is_stored_after_an_unreadable_version() -> None:
         existing, new = make_versions(row["existing"]), make_definition(row["new"])
         if blocking_version := find_unreadable_version(existing, new, Release.R4_0):
             blocked_topics += 1
-            answer = put(existing, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
+            answer = VersionList(existing, Release.R4_0).put(new, CompatibilityStrategy.ALWAYS_COMPATIBLE)
             # A version that is equal to an older one is found before the search fails.
             assert answer.outcome is Outcome.ERROR or (answer.version or 0) < blocking_version.number, row["id"]
     assert blocked_topics

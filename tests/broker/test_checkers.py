@@ -13,7 +13,7 @@ import pytest
 from scratch import Scratch
 
 from schemactl.broker.checkers import create_checkers
-from schemactl.broker.upload import check_consumer, put
+from schemactl.broker.upload import VersionList
 from schemactl.cli import main
 from schemactl.core.environment import list_entry_points
 from schemactl.core.errors import SchemaRejected, UsageError
@@ -56,8 +56,8 @@ def test_external_has_a_checker_from_4_2_on() -> None:
     assert SchemaType.EXTERNAL not in create_checkers(Release.R4_0)
     one, other = (SchemaInfo(SchemaType.EXTERNAL, data) for data in (b"", b"x"))
     strategy = CompatibilityStrategy.ALWAYS_INCOMPATIBLE
-    assert put([], one, strategy, Release.R4_0).outcome is Outcome.ERROR
-    assert put([SchemaVersion(0, one)], other, strategy, Release.R4_2).outcome is Outcome.OK
+    assert VersionList([], Release.R4_0).put(one, strategy).outcome is Outcome.ERROR
+    assert VersionList([SchemaVersion(0, one)], Release.R4_2).put(other, strategy).outcome is Outcome.OK
 
 
 def test_external_is_not_a_key_or_value_before_4_2() -> None:
@@ -65,7 +65,8 @@ def test_external_is_not_a_key_or_value_before_4_2() -> None:
     pair = SchemaInfo(SchemaType.KEY_VALUE, bytes(8), halves)
     longer, strategy = replace(pair, schema=bytes(9)), CompatibilityStrategy.BACKWARD
     rejected, accepted = (
-        check_consumer([SchemaVersion(0, pair)], longer, strategy, release) for release in (Release.R4_0, Release.R4_2)
+        VersionList([SchemaVersion(0, pair)], release).check_consumer(longer, strategy)
+        for release in (Release.R4_0, Release.R4_2)
     )
     assert (rejected.outcome, rejected.exception) == (Outcome.ERROR, "IllegalArgumentException")
     assert accepted.outcome is Outcome.OK
@@ -74,13 +75,13 @@ def test_external_is_not_a_key_or_value_before_4_2() -> None:
 @pytest.mark.usefixtures("_other_package")
 def test_another_package_plugs_a_checker_in() -> None:
     history = [SchemaVersion(0, make_protobuf("A"))]
-    answer = put(history, make_protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0)
+    answer = VersionList(history, Release.R4_0).put(make_protobuf("B"), CompatibilityStrategy.FULL)
     assert (answer.outcome, answer.message) == (Outcome.INCOMPATIBLE, "never")
 
 
 def test_no_checker_of_another_package_is_installed() -> None:
     history = [SchemaVersion(0, make_protobuf("A"))]
-    assert put(history, make_protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0).outcome is Outcome.OK
+    assert VersionList(history, Release.R4_0).put(make_protobuf("B"), CompatibilityStrategy.FULL).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("release", [Release.R4_0, Release.R4_2])
@@ -94,8 +95,8 @@ def test_a_broker_may_be_configured_to_check_protobuf_as_avro() -> None:
     optional = ("ProtobufSchemaCompatibilityCheck",)
     added = SchemaInfo(SchemaType.PROTOBUF, b'{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}')
     history, backward = [SchemaVersion(0, make_protobuf("A"))], CompatibilityStrategy.BACKWARD
-    assert put(history, added, backward, Release.R4_0).outcome is Outcome.OK
-    assert put(history, added, backward, Release.R4_0, optional=optional).outcome is Outcome.INCOMPATIBLE
+    assert VersionList(history, Release.R4_0).put(added, backward).outcome is Outcome.OK
+    assert VersionList(history, Release.R4_0, optional=optional).put(added, backward).outcome is Outcome.INCOMPATIBLE
 
 
 def test_the_advanced_checker_names_rule_direction_and_version() -> None:
@@ -112,13 +113,13 @@ def test_the_advanced_checker_names_rule_direction_and_version() -> None:
         CompatibilityStrategy.ALWAYS_INCOMPATIBLE: Outcome.INCOMPATIBLE,
         CompatibilityStrategy.UNDEFINED: Outcome.INCOMPATIBLE,
     }.items():
-        answer = put([SchemaVersion(0, good)], again, strategy, Release.R5_0, optional=(ADVANCED,))
+        answer = VersionList([SchemaVersion(0, good)], Release.R5_0, optional=(ADVANCED,)).put(again, strategy)
         assert answer.outcome is outcome
     full = CompatibilityStrategy.FULL
-    answer = put([SchemaVersion(0, broken)], good, full, Release.R5_0, optional=(ADVANCED,))
+    answer = VersionList([SchemaVersion(0, broken)], Release.R5_0, optional=(ADVANCED,)).put(good, full)
     assert answer.message.startswith("SCHEMA_RECONSTRUCTION_FAILED")
     # Under the default checker, reading the same bytes fails.
-    assert put([SchemaVersion(0, broken)], good, full, Release.R5_0).outcome is Outcome.ERROR
+    assert VersionList([SchemaVersion(0, broken)], Release.R5_0).put(good, full).outcome is Outcome.ERROR
 
 
 CHECKER = "ProtobufSchemaCompatibilityCheck"

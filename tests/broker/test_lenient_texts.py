@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lenient_texts import list_uploads, request
 
-from schemactl.broker.upload import put
+from schemactl.broker.upload import VersionList
 from schemactl.cli.compare import _parse_new
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release
@@ -25,7 +25,10 @@ STATUS = {"ok": 200, "invalid": 422, "error": 500}
 def test_each_text_has_the_recorded_outcome(release: Release) -> None:
     for kind, text, properties, outcome in list_uploads(str(release)):
         new = _parse_new({"new": request(kind, text, properties)})
-        assert put([], new, CompatibilityStrategy.FULL, release).outcome.value == outcome, (text, properties)
+        assert VersionList([], release).put(new, CompatibilityStrategy.FULL).outcome.value == outcome, (
+            text,
+            properties,
+        )
 
 
 @pytest.mark.broker

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from random_avro import Maker
 
-from schemactl.broker.upload import VersionList, find_equal, put
+from schemactl.broker.upload import VersionList
 from schemactl.broker.validation import read_upload
 from schemactl.comparison.changes import upload
 from schemactl.core.findings import Answer, Outcome
@@ -128,7 +128,7 @@ def test_upload_finds_plain_version_without_reading_it(release: Release) -> None
     new_infos += [SchemaInfo(SchemaType.JSON, infos[0].schema)]
     for new in new_infos:
         data = read_upload(new)
-        assert find_equal(unread, data, release) == find_equal(read, data, release)
+        assert VersionList(unread, release).find_equal(data) == VersionList(read, release).find_equal(data)
 
 
 def test_upload_of_a_version_from_git_has_the_known_digest_and_equals_it() -> None:
@@ -175,7 +175,7 @@ def test_upload_finds_proto_version_without_reading_versions_with_other_digests(
             for number, info in enumerate(infos)
         ]
         expected = infos.index(new) if new in infos else -1
-        assert find_equal(versions, read_upload(new), Release.R4_0) == expected
+        assert VersionList(versions, Release.R4_0).find_equal(read_upload(new)) == expected
 
 
 def test_version_that_is_not_plain_still_fails_an_upload() -> None:
@@ -185,10 +185,12 @@ def test_version_that_is_not_plain_still_fails_an_upload() -> None:
     new = SchemaInfo(SchemaType.AVRO, json.dumps(PLAIN[1]).encode())
     versions = [SchemaVersion(0, plain), SchemaVersion(1, bad)]
     with pytest.raises(JavaException):
-        find_equal(versions, read_upload(new), Release.R4_0)
-    assert put(versions, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0).outcome.value == "error"
+        VersionList(versions, Release.R4_0).find_equal(read_upload(new))
+    assert (
+        VersionList(versions, Release.R4_0).put(new, CompatibilityStrategy.ALWAYS_COMPATIBLE).outcome.value == "error"
+    )
     # The search stops at an equal version, before the invalid version.
-    assert find_equal(versions, read_upload(good), Release.R4_0) == 0
+    assert VersionList(versions, Release.R4_0).find_equal(read_upload(good)) == 0
 
 
 def test_digest_is_the_same_in_every_process() -> None:

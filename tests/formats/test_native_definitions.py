@@ -16,7 +16,7 @@ from native_schemas import Pair, ask_java, find_differences, make_pairs, predict
 from odd_descriptors import make_definitions
 from protobuf_corpus import compile_definition
 
-from schemactl.broker.upload import put
+from schemactl.broker.upload import VersionList
 from schemactl.codec import Codec, Version
 from schemactl.codegen.topics import schema_of
 from schemactl.core.errors import InvalidSchema
@@ -310,7 +310,7 @@ def test_entry_of_a_map_can_be_the_root() -> None:
 def test_names_that_differ_in_underscores_alone_are_stored_as_version_0_where_protoc_accepts_them() -> None:
     text = 'syntax = "{}"; package p; message M {{ optional int32 foo_bar = 1; optional int32 fooBar = 2; }}'
     info = compile_definition(text.format("proto2"), "p.M")
-    answer = put([], info, CompatibilityStrategy.FULL, Release.R4_0)
+    answer = VersionList([], Release.R4_0).put(info, CompatibilityStrategy.FULL)
     assert (answer.outcome, answer.version) == (Outcome.OK, 0)
     assert not list(SPECS[info.type].problems(info, Release.R4_0))
     with pytest.raises(InvalidSchema):
@@ -321,7 +321,9 @@ def test_file_that_imports_itself_overflows_the_stack_of_the_broker() -> None:
     schema = make_native(change_file(dependency=["a.proto"]))
     assert [result.outcome for result in predict(schema, Release.R4_0)] == ["StackOverflowError"] * 2
     stored = SchemaVersion(0, SchemaInfo(SchemaType.PROTOBUF_NATIVE, make_native()))
-    answer = put([stored], SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema), CompatibilityStrategy.FULL, Release.R4_2)
+    answer = VersionList([stored], Release.R4_2).put(
+        SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema), CompatibilityStrategy.FULL
+    )
     assert (answer.outcome, answer.exception) == (Outcome.ERROR, "StackOverflowError")
 
 

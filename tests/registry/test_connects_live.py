@@ -18,7 +18,7 @@ import brokers
 import pytest
 
 from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit
-from schemactl.broker.upload import put
+from schemactl.broker.upload import VersionList
 from schemactl.core.errors import SchemaRejected
 from schemactl.core.findings import Outcome
 from schemactl.core.names import TopicName
@@ -217,7 +217,7 @@ def plan_client(seed: int, release: Release) -> PlannedClient:
     uploads = [info for _ in range(chance.randint(0, 3)) if (info := _make_info(chance)).type is not SchemaType.BYTES]
     versions: list[SchemaVersion] = []
     for info in uploads:
-        if put(versions, info, in_force.strategy, release).outcome is Outcome.OK:
+        if VersionList(versions, release).put(info, in_force.strategy).outcome is Outcome.OK:
             versions.append(SchemaVersion(len(versions), info))
     earlier_client = chance.choice([None, None, *ROLES[:2]])
     if earlier_client == "producer" and versions and enforced:

@@ -122,12 +122,12 @@ def live_through(seed: int, release: str, url: str, tenant: str) -> list[Differe
             new = _parse_new({"new": request})
             if step:
                 reply = client.call("POST", f"{path}/compatibility", request)
-                predicted = upload.test(versions, new, in_force, Release(release))
+                predicted = upload.VersionList(versions, Release(release)).test(new, in_force)
                 is_compatible = reply.status < 300 and reply.json()["compatibility"]
                 if is_compatible != (predicted.outcome is Outcome.OK):
                     differences.append(Difference(seed, step, "compatibility", request, reply.text[:300], predicted))
             reply = client.call("POST", f"{path}/schema", request)
-            predicted = upload.put(versions, new, in_force, Release(release))
+            predicted = upload.VersionList(versions, Release(release)).put(new, in_force)
             number = reply.json()["version"]["version"] if reply.status == 200 else None
             if predicted.outcome not in OUTCOMES[reply.status] or predicted.version != number:
                 differences.append(

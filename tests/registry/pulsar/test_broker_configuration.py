@@ -18,7 +18,7 @@ from scratch import record, write_declaration
 from scripted import Response, respond_json, serve
 
 from schemactl.broker.checkers import create_checkers, from_classes, list_classes
-from schemactl.broker.upload import put
+from schemactl.broker.upload import VersionList
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
@@ -485,7 +485,7 @@ NEW = SchemaInfo(SchemaType.AVRO, record("number").encode())
 def test_a_type_without_its_checker_accepts_everything(
     optional: tuple[str, ...], strategy: CompatibilityStrategy, outcome: Outcome
 ) -> None:
-    assert put([OLD], NEW, strategy, Release.R4_0, optional=optional).outcome is outcome
+    assert VersionList([OLD], Release.R4_0, optional=optional).put(NEW, strategy).outcome is outcome
 
 
 @pytest.mark.parametrize("release", [*Release])
