@@ -302,21 +302,21 @@ _FIRST_RELEASES: Final[Mapping[str, Release]] = {
 """The first release with each optional checker, and with each default checker that can be excluded."""
 
 
-def known_to(release: Release, optional: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the optional and the excluded checkers in `optional` that exist in `release`."""
-    return tuple(name for name in optional if _FIRST_RELEASES[name] <= release)
+def select_existing_checkers(release: Release, checker_changes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the optional and the excluded checkers in `checker_changes` that exist in `release`."""
+    return tuple(name for name in checker_changes if _FIRST_RELEASES[name] <= release)
 
 
-def list_classes(release: Release, optional: tuple[str, ...]) -> frozenset[str]:
-    """Return the class names in `schemaRegistryCompatibilityCheckers` of brokers with the checkers of `optional`."""
+def list_classes(release: Release, checker_changes: tuple[str, ...]) -> frozenset[str]:
+    """Return the class names in `schemaRegistryCompatibilityCheckers` of brokers with these optional and excluded checkers."""
     default_names = {name for name, first_release in DEFAULT_CHECKERS.items() if first_release <= release}
-    excluded = {name.removeprefix(EXCLUDED) for name in optional if name.startswith(EXCLUDED)}
+    excluded = {name.removeprefix(EXCLUDED) for name in checker_changes if name.startswith(EXCLUDED)}
     return frozenset(default_names - excluded) | {
-        name for name in known_to(release, optional) if name in OPTIONAL_CHECKERS
+        name for name in select_existing_checkers(release, checker_changes) if name in OPTIONAL_CHECKERS
     }
 
 
-def from_classes(release: Release, classes: Iterable[str]) -> tuple[str, ...] | None:
+def parse_checker_classes(release: Release, classes: Iterable[str]) -> tuple[str, ...] | None:
     """Return the optional and excluded checkers of brokers with these classes, or None if a class is not Pulsar's own."""
     names = frozenset(classes)
     if names - OPTIONAL_CHECKERS.keys() - DEFAULT_CHECKERS.keys():
@@ -325,17 +325,22 @@ def from_classes(release: Release, classes: Iterable[str]) -> tuple[str, ...] | 
     return (*sorted(names & OPTIONAL_CHECKERS.keys()), *(EXCLUDED + name for name in sorted(excluded)))
 
 
-def type_of(name: str) -> SchemaType | None:
+def find_checked_type(name: str) -> SchemaType | None:
     """Return the schema type whose definitions the checker with this class name compares, or None if it is not Pulsar's own."""
     return _OPTIONAL[name][0] if name in _OPTIONAL else _DEFAULT_TYPES.get(name)
 
 
 @cache
-def create_checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
-    """Create the checkers of a broker of `release`: its default checkers, checkers of other packages, and the named optional ones.
+def create_checkers(release: Release, checker_changes: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
+    """Create the checkers of a broker of `release`: its default checkers, checkers of other packages, and optional ones.
 
     A type without a checker has `DEFAULT` (SchemaRegistryServiceImpl). A checker of another package counts although the default one is
     excluded.
+
+    Args:
+        release: the broker's release.
+        checker_changes: the class names of the optional checkers that the broker has (`OPTIONAL_CHECKERS`), and after a `!` of the default
+            checkers that it does not have (`DEFAULT_CHECKERS`).
 
     Raises:
         UsageError: if an optional checker is unknown, or does not exist in the release.
@@ -346,12 +351,12 @@ def create_checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping
         for schema_type, spec in specs.items()
         if spec.checker in _CHECKERS
     }
-    for name in optional:
+    for name in checker_changes:
         if name.startswith(EXCLUDED):
             checkers_by_type.pop(_DEFAULT_TYPES[name.removeprefix(EXCLUDED)], None)
     for entry_point in list_entry_points(ENTRY_POINTS):
         checkers_by_type[SchemaType[entry_point.name]] = entry_point.load()()
-    for name in optional:
+    for name in checker_changes:
         if name.startswith(EXCLUDED):
             continue
         if name not in OPTIONAL_CHECKERS or release < OPTIONAL_CHECKERS[name]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
-from schemactl.broker.checkers import known_to
+from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, INCOMPATIBLE, INVALID, NOT_EXIST, to_answer
 from schemactl.broker.upload import NOT_FOUND, VersionList
 from schemactl.broker.validation import SchemaData, parse_avro, read_stored, read_upload, split_key_value
@@ -64,7 +64,7 @@ class PoliciesInForce:
     is_allow_auto_update_schema: bool = True
     schema_validation_enforced: bool = False
     checkers: tuple[str, ...] = ()
-    """The optional checkers that the broker is configured with."""
+    """The optional checkers of the broker, and after a `!` the default checkers that it does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,9 @@ def _admit_consumer(
     if client is None or client.type is SchemaType.AUTO_CONSUME:
         return Decision(allowed=True, row="C2" if client else "C1")
     if get_live_versions(topic.versions) or topic.producers or topic.consumers or topic.has_data:
-        versions = VersionList(topic.versions, release, optional=known_to(release, policies.checkers))
+        versions = VersionList(
+            topic.versions, release, checker_changes=select_existing_checkers(release, policies.checkers)
+        )
         result = versions.check_consumer(client, policies.strategy)
         if result.exception == NOT_EXIST:
             message = (
@@ -177,7 +179,9 @@ def _admit_consumer(
 def _add_schema(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, release: Release) -> Answer:
     """Answer like AbstractTopic.addSchema: an upload, or without auto-update a search without validation."""
     if policies.is_allow_auto_update_schema:
-        versions = VersionList(topic.versions, release, optional=known_to(release, policies.checkers))
+        versions = VersionList(
+            topic.versions, release, checker_changes=select_existing_checkers(release, policies.checkers)
+        )
         return versions.put(client, policies.strategy)
     try:
         number = VersionList(topic.versions, release).find_equal(read_upload(client))

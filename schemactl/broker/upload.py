@@ -121,11 +121,13 @@ class VersionList:
         release: the broker's release.
     """
 
-    def __init__(self, versions: Sequence[SchemaVersion], release: Release, *, optional: tuple[str, ...] = ()) -> None:
-        """Create the list; `optional` has the class names of the broker's optional checkers (`OPTIONAL_CHECKERS`)."""
+    def __init__(
+        self, versions: Sequence[SchemaVersion], release: Release, *, checker_changes: tuple[str, ...] = ()
+    ) -> None:
+        """Create the list; for `checker_changes`, see `create_checkers`."""
         self.versions: list[SchemaVersion] = []
         self.release = release
-        self._checkers = create_checkers(release, optional)
+        self._checkers = create_checkers(release, checker_changes)
         self._clear()
         for version in versions:
             self.append(version)

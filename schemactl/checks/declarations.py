@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Final
 
-from schemactl.broker.checkers import known_to
+from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import PolicyChange
 from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, get_declared_topic, is_rejected
@@ -230,7 +230,7 @@ def check_tightened_topic(run: Run, topic: Topic, versions: Sequence[SchemaVersi
     if old_strategy == strategy:
         return
     release = run.project.release
-    stored = VersionList((), release, optional=known_to(release, run.project.defaults.checkers))
+    stored = VersionList((), release, checker_changes=select_existing_checkers(release, run.project.defaults.checkers))
     rejected: list[int] = []
     for version in versions:
         if version.info and stored.put(version.info, strategy).outcome not in (Outcome.OK, Outcome.UNCHANGED):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from schemactl.broker.checkers import known_to
+from schemactl.broker.checkers import select_existing_checkers
 from schemactl.comparison.compatibility import Registered, judge
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import NO_METADATA, Catalog, Kind, KindName, Namespace, Topic
@@ -299,7 +299,7 @@ class Proposal:
     def judge(self, project: Project) -> Verdict:
         """Judge the schema for readers and for the brokers of the project's release."""
         release = project.release
-        checkers = known_to(release, project.defaults.checkers)
+        checkers = select_existing_checkers(release, project.defaults.checkers)
         return judge(
             self.versions,
             self.schema,

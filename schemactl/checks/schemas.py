@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from schemactl.broker.checkers import known_to
+from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import BROKER_MESSAGE, COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
@@ -301,7 +301,9 @@ def check_other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (release for release in Release if release is not project_release):
         side = proposal.broker_side
-        stored = VersionList(side.versions, release, optional=known_to(release, run.project.defaults.checkers))
+        stored = VersionList(
+            side.versions, release, checker_changes=select_existing_checkers(release, run.project.defaults.checkers)
+        )
         answer = stored.put(schema, side.strategy)
         problem = None if known_problem else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:

@@ -313,11 +313,11 @@ def _first_line(message: str) -> str:
 
 
 def _test_upload(topic: _RegistryTopic) -> int:
-    from schemactl.broker.checkers import known_to
+    from schemactl.broker.checkers import select_existing_checkers
     from schemactl.comparison.compatibility import judge
 
     info = topic.read_upload()
-    checkers = known_to(topic.registry.release, topic.registry.defaults.checkers)
+    checkers = select_existing_checkers(topic.registry.release, topic.registry.defaults.checkers)
     compatibility = topic.registry.test_schema(topic.name, info)
     strategy = topic.registry.strategy(topic.name)
     verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=checkers)

@@ -79,7 +79,7 @@ def judge(
         registered: the versions and the strategy of the broker, if `existing` has only the versions of one kind of events.
     """
     broker_versions, broker_strategy = registered or Registered(existing, strategy)
-    versions = VersionList(broker_versions, release, optional=checkers)
+    versions = VersionList(broker_versions, release, checker_changes=checkers)
     state, data, misread = _judge_data(
         existing, new, strategy, by_any_release=by_any_release, in_force=in_force, release=release
     )

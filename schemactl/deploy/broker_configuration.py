@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from schemactl.broker.checkers import list_classes, type_of
+from schemactl.broker.checkers import find_checked_type, list_classes
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import BROKER_KEYS, BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
@@ -168,7 +168,11 @@ def _compare_checkers(
         return
     expected = list_classes(release, defaults.checkers)
     for name in sorted(expected ^ configuration.checkers):
-        is_listed, is_optional, schema_type = name in configuration.checkers, name in OPTIONAL_CHECKERS, type_of(name)
+        is_listed, is_optional, schema_type = (
+            name in configuration.checkers,
+            name in OPTIONAL_CHECKERS,
+            find_checked_type(name),
+        )
         namespaces = tuple(
             sorted({topic.name.namespace_name for topic in topics if schema_type and _has_type(topic, schema_type)})
         )

@@ -318,7 +318,7 @@ class Planner(PlannedState):
                         yield PlanNote(name, PlanNoteKind.NOT_STORED, message)
                 case VersionsMissing(name, versions) if name not in rejected:
                     stored = VersionList(
-                        self.versions[name.schema_id], self.origin.release, optional=self.origin.checkers
+                        self.versions[name.schema_id], self.origin.release, checker_changes=self.origin.checkers
                     )
                     answers = [(version, stored.put(upload(version), ALWAYS_COMPATIBLE)) for version in versions]
                     message = "; ".join(
@@ -507,7 +507,7 @@ class Planner(PlannedState):
             return self.uploads[key]
         steps: list[RegisterVersion] = []
         waivers: dict[int, Waiver] = {}
-        versions = VersionList(stored, self.origin.release, optional=self.origin.checkers)
+        versions = VersionList(stored, self.origin.release, checker_changes=self.origin.checkers)
         rejected: Rejected | None = None
         for version in missing:
             info = upload(version)

@@ -96,7 +96,10 @@ def test_a_broker_may_be_configured_to_check_protobuf_as_avro() -> None:
     added = SchemaInfo(SchemaType.PROTOBUF, b'{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}')
     history, backward = [SchemaVersion(0, make_protobuf("A"))], CompatibilityStrategy.BACKWARD
     assert VersionList(history, Release.R4_0).put(added, backward).outcome is Outcome.OK
-    assert VersionList(history, Release.R4_0, optional=optional).put(added, backward).outcome is Outcome.INCOMPATIBLE
+    assert (
+        VersionList(history, Release.R4_0, checker_changes=optional).put(added, backward).outcome
+        is Outcome.INCOMPATIBLE
+    )
 
 
 def test_the_advanced_checker_names_rule_direction_and_version() -> None:
@@ -113,10 +116,10 @@ def test_the_advanced_checker_names_rule_direction_and_version() -> None:
         CompatibilityStrategy.ALWAYS_INCOMPATIBLE: Outcome.INCOMPATIBLE,
         CompatibilityStrategy.UNDEFINED: Outcome.INCOMPATIBLE,
     }.items():
-        answer = VersionList([SchemaVersion(0, good)], Release.R5_0, optional=(ADVANCED,)).put(again, strategy)
+        answer = VersionList([SchemaVersion(0, good)], Release.R5_0, checker_changes=(ADVANCED,)).put(again, strategy)
         assert answer.outcome is outcome
     full = CompatibilityStrategy.FULL
-    answer = VersionList([SchemaVersion(0, broken)], Release.R5_0, optional=(ADVANCED,)).put(good, full)
+    answer = VersionList([SchemaVersion(0, broken)], Release.R5_0, checker_changes=(ADVANCED,)).put(good, full)
     assert answer.message.startswith("SCHEMA_RECONSTRUCTION_FAILED")
     # Under the default checker, reading the same bytes fails.
     assert VersionList([SchemaVersion(0, broken)], Release.R5_0).put(good, full).outcome is Outcome.ERROR

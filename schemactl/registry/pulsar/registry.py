@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from schemactl.broker.checkers import from_classes
+from schemactl.broker.checkers import parse_checker_classes
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.deadline import PARALLEL
 from schemactl.core.errors import NotPermitted, RegistryError
@@ -193,7 +193,7 @@ class PulsarRegistry(Relaxing):
     def defaults(self) -> BrokerDefaults:
         """See `Registry.defaults`. Only a superuser may read the brokers' settings; for other roles, the project file applies."""
         defaults, classes = self._settings.overlay(self._defaults), self.configuration.checkers
-        checkers = None if classes is None else from_classes(self.release, classes)
+        checkers = None if classes is None else parse_checker_classes(self.release, classes)
         return defaults if checkers is None else replace(defaults, checkers=checkers)
 
     @property

@@ -17,7 +17,7 @@ from faulty import forward
 from scratch import record, write_declaration
 from scripted import Response, respond_json, serve
 
-from schemactl.broker.checkers import create_checkers, from_classes, list_classes
+from schemactl.broker.checkers import create_checkers, list_classes, parse_checker_classes
 from schemactl.broker.upload import VersionList
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Outcome
@@ -474,7 +474,7 @@ NEW = SchemaInfo(SchemaType.AVRO, record("number").encode())
 
 
 @pytest.mark.parametrize(
-    ("optional", "strategy", "outcome"),
+    ("checker_changes", "strategy", "outcome"),
     [
         ((), S.FULL, Outcome.INCOMPATIBLE),
         (("!AvroSchemaCompatibilityCheck",), S.FULL, Outcome.OK),
@@ -483,16 +483,16 @@ NEW = SchemaInfo(SchemaType.AVRO, record("number").encode())
     ],
 )
 def test_a_type_without_its_checker_accepts_everything(
-    optional: tuple[str, ...], strategy: CompatibilityStrategy, outcome: Outcome
+    checker_changes: tuple[str, ...], strategy: CompatibilityStrategy, outcome: Outcome
 ) -> None:
-    assert VersionList([OLD], Release.R4_0, optional=optional).put(NEW, strategy).outcome is outcome
+    assert VersionList([OLD], Release.R4_0, checker_changes=checker_changes).put(NEW, strategy).outcome is outcome
 
 
 @pytest.mark.parametrize("release", [*Release])
 def test_checkers_and_their_classes_are_one_to_one(release: Release) -> None:
     for optional in ((), ("!JsonSchemaCompatibilityCheck",), ("ProtobufSchemaCompatibilityCheck", f"!{NATIVE}")):
-        assert from_classes(release, list_classes(release, optional)) == optional
-    assert from_classes(release, ["com.example.Ours"]) is None
+        assert parse_checker_classes(release, list_classes(release, optional)) == optional
+    assert parse_checker_classes(release, ["com.example.Ours"]) is None
     with pytest.raises(UsageError):
         create_checkers(Release.R4_0, ("AvroSchemaCompatibilityCheck",))
 
