@@ -13,9 +13,10 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.deploy.apply import apply_plan
-from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import Origin, Permissions, Plan
+from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Registry, Scope
 
 S = CompatibilityStrategy
@@ -71,7 +72,7 @@ def make_orders(*infos: SchemaInfo | None, sales: Policies | None = Policies(), 
 
 def plan_for(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
     """The plan that makes `registry` hold `target`."""
-    state = observe(registry, scope_of(target), git=target)
+    state = observe(registry, find_scope(target), git=target)
     return make_plan(state, target, origin=ORIGIN, permissions=Permissions(**permissions))
 
 

@@ -333,7 +333,7 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[s
     Raises:
         UsageError: if they name something that the approved history does not have.
     """
-    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.deploy.version_numbers import lists_of
 
     scope = receipt.scope
@@ -342,7 +342,7 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[s
     if receipt.lists is None:
         request = PlanRequest.of(target, options)
         return request.plan(request.observe())
-    git = renamed(target.approved.full_history.catalog, target.names)
+    git = rename_catalog(target.approved.full_history.catalog, target.names)
     lists = lists_of(receipt.lists, path=resolve_relative_path(file, target.context), git=git)
     return _make_rebuild(options, target, lists)[0]
 
@@ -424,11 +424,11 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
 
 def _expect_undeclared(plan: Plan, approved: History, target: OpenTarget, file: str, remake_fix: str) -> None:
     """Raise StalePlan if `approved` declares a topic whose schema the plan deletes; a rebuild restores what it deletes."""
-    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.target_catalog import rename_catalog
 
     if plan.lists is not None:
         return
-    declared = renamed(approved.catalog, target.names)
+    declared = rename_catalog(approved.catalog, target.names)
     needed = find_needed_permissions(plan)
     for name in sorted(needed.delete | needed.force_delete):
         topic = declared.topics.get(name)
@@ -708,7 +708,7 @@ def run_rebuild(args: argparse.Namespace, context: Context) -> int:
 
 def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.plan_json import plan_digest
-    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.deploy.version_numbers import read_lists
     from schemactl.report.plan import render_plan
 
@@ -717,7 +717,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
         [target] = targets.targets
         lists: Lists = {}
         if args.numbers:
-            git = renamed(target.approved.full_history.catalog, target.names)
+            git = rename_catalog(target.approved.full_history.catalog, target.names)
             lists = read_lists(resolve_relative_path(args.numbers, context), target=target.name, git=git)
         ready, sources = _make_rebuild(args, target, lists)
         plan = ready.plan
@@ -740,16 +740,15 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
 
 def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) -> tuple[ReadyPlan, list[str]]:
     """Return the plan, and the sources of its numbers; `lists` come from the file `args.numbers`."""
-    from schemactl.deploy import planner
-    from schemactl.deploy.planner import applicable, renamed, scope_of
-    from schemactl.deploy.rebuild import make_rebuild, recorded_lists, without_versions
+    from schemactl.deploy.rebuild import find_recorded_lists, make_rebuild, without_versions
     from schemactl.deploy.registry_state import observe
     from schemactl.deploy.steps import Permissions
+    from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_applicable, select_known_part
 
     approved, numbers = target.approved, target.numbers
-    full_catalog = renamed(approved.full_history.catalog, target.names)
-    selected = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
-    git = renamed(selected, target.names)
+    full_catalog = rename_catalog(approved.full_history.catalog, target.names)
+    selected = select_known_part(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
+    git = rename_catalog(selected, target.names)
     requested_names = select_topics(lists, args.topic, args.namespace)
     # The user names Git's topics by their declared names, and other topics by the registry's names.
     file_lists = {
@@ -757,7 +756,7 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
         for name, pairs in lists.items()
         if name in git.topics or (name not in full_catalog.topics and name in requested_names)
     }
-    lists = {**recorded_lists(applicable(git), numbers), **file_lists}
+    lists = {**find_recorded_lists(select_applicable(git), numbers), **file_lists}
     # Topics that only the file has are named as in the file.
 
     def find_names(texts: list[str]) -> set[TopicName]:
@@ -781,7 +780,7 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
         unreadable=frozenset(find_names(args.allow_unreadable_messages)),
     )
     plan = make_rebuild(
-        observe(target.registry, scope_of(without_versions(applicable(git), lists)), deletions=deletions),
+        observe(target.registry, find_scope(without_versions(select_applicable(git), lists)), deletions=deletions),
         git,
         lists,
         interrupted={target.names.to_target(name) for name in selected.topics if approved.was_interrupted(name)},
@@ -799,7 +798,7 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
 
 def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
     """Yield the sources of the numbers with their reliability; `files` has the source of each list."""
-    from schemactl.deploy.planner import applicable
+    from schemactl.deploy.target_catalog import select_applicable
 
     listed = [name for name, pairs in lists.items() if pairs]
     others = [
@@ -807,7 +806,7 @@ def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str]
         for topic in plan.apart
         if topic.name not in listed and any(number.git != number.registry for number in topic.numbers)
     ]
-    declared = [name for name, topic in applicable(git).topics.items() if topic.schema and name not in listed]
+    declared = [name for name, topic in select_applicable(git).topics.items() if topic.schema and name not in listed]
     numbered_by_git = [name for name in declared if name not in others]
     undeclared = [
         name for name, topic in git.topics.items() if topic.versions and not topic.schema and name not in listed

@@ -233,11 +233,11 @@ class ApplyRecord:
 def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
     """Return a function that reads the numbers that a registry gave to Git's versions, or returns None if it cannot be read."""
     from schemactl.core.catalog import Catalog
-    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.deploy.version_numbers import topic_values
 
     scope, target = ready.plan.scope, ready.target
-    named = renamed(target.approved.catalog, target.names)
+    named = rename_catalog(target.approved.catalog, target.names)
     git = Catalog(topics={name: named.topics[name] for name in scope.topics & named.topics.keys()})
 
     def read_numbers(registry: Registry) -> list[Json] | None:

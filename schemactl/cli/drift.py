@@ -234,7 +234,7 @@ class DriftRequest:
     @classmethod
     def of(cls, target: OpenTarget, scope: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
         """Return the request for `target`; `numbers` replaces the approved record of its version numbers."""
-        from schemactl.deploy.planner import rename_numbers
+        from schemactl.deploy.target_catalog import rename_numbers
 
         approved = target.approved
         recorded = rename_numbers(numbers, target.names) if numbers else target.numbers
@@ -245,23 +245,23 @@ class DriftRequest:
 
     def observe(self) -> tuple[Catalog, RegistryState]:
         """Return the selected part of Git by the target's names, and the state of the registry, which takes long to read."""
-        from schemactl.deploy.planner import renamed, scope_of, select
         from schemactl.deploy.registry_state import observe
+        from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_known_part
         from schemactl.registry.interface import Scope
 
         scope, names, registry = self.scope, self.target.names, self.target.registry
         unmanaged = Scope(frozenset(), frozenset())
         if scope.unmanaged:
-            unmanaged = _read_unmanaged(registry, renamed(self.everything, names), scope, names)
-        selected = select(
+            unmanaged = _read_unmanaged(registry, rename_catalog(self.everything, names), scope, names)
+        selected = select_known_part(
             self.approved,
             topics=scope.topics,
             namespaces=scope.namespaces,
             known=_map_selectable_names(unmanaged.topics, names),
             known_namespaces=_map_selectable_names(unmanaged.namespaces, names),
         )
-        git = renamed(selected, names)
-        declared = _add_topic_settings(scope_of(git), git)
+        git = rename_catalog(selected, names)
+        declared = _add_topic_settings(find_scope(git), git)
         return git, observe(registry, _add_selected(declared, unmanaged, scope, names), git=git)
 
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
@@ -377,13 +377,13 @@ def _map_selectable_names(registered: Iterable[Named], names: TargetNames) -> di
 
 def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope, names: TargetNames) -> Scope:
     """Return the namespaces and topics of the registry that Git never declared."""
-    from schemactl.deploy.planner import scope_of
+    from schemactl.deploy.target_catalog import find_scope
     from schemactl.registry.interface import Scope
 
     namespaces = parse_namespaces(scope.namespaces)
     if namespaces is not None:
         namespaces = frozenset(names.to_target(name) if names.has(name) else name for name in namespaces)
-    declared, registered = scope_of(git), registry.everything(namespaces)
+    declared, registered = find_scope(git), registry.everything(namespaces)
     managed_ids = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in registered.topics if name.schema_id not in managed_ids)
     return Scope(registered.namespaces - declared.namespaces, topics)
@@ -533,12 +533,12 @@ def _accept_numbers(
 ) -> _Acceptance:
     """Return an acceptance of the version numbers that differ from Git's."""
     from schemactl.declare.numbers_file import accept
-    from schemactl.deploy.planner import applicable
+    from schemactl.deploy.target_catalog import select_applicable
     from schemactl.deploy.version_numbers import find_topic_apart
 
     topics: dict[TopicName, TopicNumbers] = dict(old_numbers.topics)
     acceptance = _Acceptance(old_numbers, old_numbers)
-    for name, topic in sorted(applicable(git).topics.items()):
+    for name, topic in sorted(select_applicable(git).topics.items()):
         registered = registry.topics.get(target.names.to_target(name))
         entries = registered.versions if registered else ()
         old_record = old_numbers.topics.get(name)

@@ -97,7 +97,7 @@ def _show_live(
     """Print the values in force for a topic as declared, next to the values of the target's registry. Return 0."""
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.broker_configuration import compare_configuration, comparison_values
-    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.history.target_history import numbers_of
     from schemactl.report.document import text_lines
     from schemactl.report.drift import make_broker_blocks
@@ -115,7 +115,7 @@ def _show_live(
             chosen.project.defaults,
             registry.configuration,
             registry.release,
-            renamed(catalog, target.names),
+            rename_catalog(catalog, target.names),
             accepted=numbers.brokers if numbers else None,
             today=datetime.now(UTC).date(),
         )

@@ -181,7 +181,7 @@ def _read_registry(args: argparse.Namespace, registry: Registry, target: Target)
     """Return the selected part of the registry, by declared names."""
     from schemactl.core.names import TargetNames
     from schemactl.core.policies import SETTINGS
-    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.registry.interface import Scope
 
     registered = registry.everything(parse_namespaces(args.namespace))
@@ -211,7 +211,7 @@ def _read_registry(args: argparse.Namespace, registry: Registry, target: Target)
     names = TargetNames(target.name, namespaces=declared_names if target.names else {})
     of_topics = frozenset(setting.name for setting in SETTINGS.values() if setting.topic_path)
     settings = dict.fromkeys(namespaces | topic_namespaces, frozenset(SETTINGS)) | dict.fromkeys(topics, of_topics)
-    return renamed(registry.read(Scope(namespaces, topics, settings)), names)
+    return rename_catalog(registry.read(Scope(namespaces, topics, settings)), names)
 
 
 def _write_declarations(

@@ -205,8 +205,8 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
     The plans of all these namespaces have together the steps of the plan without --namespace. No registry is contacted.
     """
     from schemactl.core.catalog import list_namespaces
-    from schemactl.deploy.planner import select
     from schemactl.deploy.receipt import OPTIONS_SHAPE
+    from schemactl.deploy.target_catalog import select_known_part
 
     # Everything else shapes steps, not the namespaces.
     if args.plan:
@@ -221,7 +221,9 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
     if formats not in (["text"], ["json"]):
         raise UsageError("plan namespaces has one --format: text or json")
     approved = read_approved(selection, context, at=args.at, base=args.base)
-    names = sorted(map(str, list_namespaces(select(approved.catalog, topics=args.topic, namespaces=args.namespace))))
+    names = sorted(
+        map(str, list_namespaces(select_known_part(approved.catalog, topics=args.topic, namespaces=args.namespace)))
+    )
     if formats == ["json"]:
         # On one line, as a variable of a build server.
         print(json.dumps(names))
@@ -322,11 +324,11 @@ class PlanRequest:
         Raises:
             UsageError: if they name something unknown, or a topic that cannot be deleted.
         """
-        from schemactl.deploy.planner import renamed, select
         from schemactl.deploy.steps import Permissions
+        from schemactl.deploy.target_catalog import rename_catalog, select_known_part
 
         approved, names = target.approved, target.names
-        selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
+        selected = select_known_part(approved.catalog, topics=args.topic, namespaces=args.namespace)
         soft = _select_deletions(args.allow_delete, approved.catalog, selected, target.context, globs=True)
         forced = _select_deletions(args.force_delete, approved.catalog, selected, target.context)
         permissions = Permissions(
@@ -341,7 +343,7 @@ class PlanRequest:
             ),
         )
         approved.read_ahead(selected.topics)
-        git = renamed(load_catalog(selected), names)
+        git = rename_catalog(load_catalog(selected), names)
         return cls(
             target,
             git,
@@ -354,14 +356,14 @@ class PlanRequest:
 
     def observe(self) -> RegistryState:
         """Read the state of the registry. This takes long, and does not use Git."""
-        from schemactl.deploy.planner import scope_of
         from schemactl.deploy.registry_state import observe
+        from schemactl.deploy.target_catalog import find_scope
 
         registry = self.target.registry
         with self.target.context.show_work(f"reading the registry of {self.target.name}"):
             state = observe(
                 registry,
-                scope_of(self.catalog),
+                find_scope(self.catalog),
                 deletions=self.permissions.delete | self.permissions.force_delete,
                 git=self.catalog,
             )

@@ -501,7 +501,7 @@ def _print_log_on_target(
     With --version-bytes, or a `version` of Git, print only that one. Return 100 if messages would be decoded with the wrong schema.
     """
     from schemactl.core.catalog import Catalog
-    from schemactl.deploy.planner import applicable, rename_numbers, renamed
+    from schemactl.deploy.target_catalog import rename_catalog, rename_numbers, select_applicable
     from schemactl.deploy.version_numbers import apart_values, find_apart, pair_up, topic_value
     from schemactl.history.target_history import numbers_of
     from schemactl.registry.interface import Scope
@@ -515,7 +515,7 @@ def _print_log_on_target(
         name = target_names[topic.name]
         entries = registered[name].versions if name in registered else ()
         pairs_by_topic[name] = pair_up(git=topic.versions, registry=entries)
-    declared = applicable(renamed(Catalog(topics={topic.name: topic for topic in topics}), target.names))
+    declared = select_applicable(rename_catalog(Catalog(topics={topic.name: topic for topic in topics}), target.names))
     recorded = numbers_of(target, chosen.project, context.repository, history)
     topics_apart = find_apart(declared, Catalog(topics=registered), rename_numbers(recorded, target.names))
     if args.version_bytes is not None:

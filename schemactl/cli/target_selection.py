@@ -294,7 +294,7 @@ class OpenTarget:
         `git` is approved, by the target's names; `numbers` has the accepted settings.
         """
         from schemactl.deploy.broker_configuration import compare_configuration
-        from schemactl.deploy.planner import applicable
+        from schemactl.deploy.target_catalog import select_applicable
 
         if state.configuration is None:
             return None
@@ -304,7 +304,7 @@ class OpenTarget:
             self.place.project.defaults,
             state.configuration,
             release,
-            applicable(git),
+            select_applicable(git),
             accepted=accepted,
             today=datetime.now(UTC).date(),
         )
@@ -323,7 +323,7 @@ class OpenTarget:
         Raises:
             DeclarationError: if the record has problems.
         """
-        from schemactl.deploy.planner import rename_numbers
+        from schemactl.deploy.target_catalog import rename_numbers
         from schemactl.history.target_history import numbers_of
 
         place, repository = self.place, self.context.repository
@@ -337,7 +337,7 @@ class OpenTarget:
             git: the approved catalog up to the target's position, by the target's names.
             registered: the catalog of the registry.
         """
-        from schemactl.deploy.planner import add_later_versions
+        from schemactl.deploy.target_catalog import add_later_versions
 
         if not self.approved.later_commit_count:
             return add_later_versions(git, {}, registered)

@@ -49,7 +49,7 @@ from schemactl.core.wording import (
 )
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
 from schemactl.deploy.broker_configuration import BrokerDifference
-from schemactl.deploy.planner import applicable, inherit, scope_of, without_namespaces
+from schemactl.deploy.policy_resets import find_inherited
 from schemactl.deploy.refusals import (
     HALF_DELETED,
     Commands,
@@ -62,6 +62,7 @@ from schemactl.deploy.refusals import (
 )
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
+from schemactl.deploy.target_catalog import find_scope, select_applicable, without_namespaces
 from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, find_lost_numbers, pair_up
 from schemactl.formats import identity, problems, record_name, spec
 from schemactl.formats.type_spec import diff_definitions, list_changes
@@ -198,7 +199,7 @@ def find(
         applied: the state that Git had approved at the last `apply` that left a trace, or None without any trace.
         defaults: the brokers' settings in the project file.
     """
-    applicable_part = applicable(git)
+    applicable_part = select_applicable(git)
     scalable = {name for name in applicable_part.topics if not name.is_scalable and name.scalable in state.scalable}
     # A topic of another domain may have been declared before, and shares the schemas.
     shadowed = {name for name in scalable if not applicable_part.topics[name].deleted}
@@ -232,7 +233,7 @@ def find(
     blocked = lost.keys() | {refusal.name for refusal in plan.refusals if not (refusal.allow or refusal.waits_for)}
     items = tuple(replace(item, is_pending=item.is_pending and item.name not in blocked) for item in items)
     accepted = numbers.accepted if numbers else {}
-    scope = scope_of(git)
+    scope = find_scope(git)
     differing_parts = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
     unused = {
         name: acceptance
@@ -366,7 +367,7 @@ class TopicAndPolicyDrift:
                     cause,
                     f"{apply}: it restores the strategy first",
                 )
-        for space in sorted(self.state.half_deleted & scope_of(self.declared).namespaces):
+        for space in sorted(self.state.half_deleted & find_scope(self.declared).namespaces):
             yield DriftItem(
                 space,
                 DriftKind.NAMESPACE_MISSING,
@@ -375,7 +376,7 @@ class TopicAndPolicyDrift:
                 finish_deletion(space, self.advice),
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
-        declared = scope_of(self.git).namespaces
+        declared = find_scope(self.git).namespaces
         spaces = {name: space for name, space in self.spaces.items() if name in declared}
         missing: set[NamespaceName | TopicName] = set()
         for change in find_changes(Catalog(spaces, managed), self.git):
@@ -433,7 +434,7 @@ class TopicAndPolicyDrift:
 
     def _find_overrides(self) -> Iterator[DriftItem]:
         """Yield undeclared values that win over declared ones: of a topic over its namespace, of both over `defaults`."""
-        for space_name in sorted(scope_of(self.git).namespaces):
+        for space_name in sorted(find_scope(self.git).namespaces):
             declared, registered = self.git.namespaces.get(space_name), self.spaces.get(space_name)
             for policy in SCHEMA_POLICIES if self.defaults else ():
                 value = registered.policies.get(policy) if registered else None
@@ -518,7 +519,7 @@ class TopicAndPolicyDrift:
         """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
         current, declared = format_policies(before), format_policies(last)
         for policy, registered in before.managed().items():
-            inherited = inherit(name, policy, spaces=self.spaces, state=self.state).set_to
+            inherited = find_inherited(name, policy, namespaces=self.spaces, state=self.state).set_to
             if registered not in (last.get(policy), inherited):
                 yield DriftItem(
                     name,
@@ -573,7 +574,7 @@ def is_new(name: TopicName, applied: AppliedHistory | None) -> bool:
 def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
     """Yield the namespaces and topics that `git` never declared; a draft counts as declared."""
     declared = {name.schema_id for name in git.topics}
-    spaces = scope_of(git).namespaces
+    spaces = find_scope(git).namespaces
     cause = "the approved history never declared it; the registry does not show who created it"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"

@@ -5,11 +5,10 @@ The same input always gives the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import cast
 
 from schemactl import formats
 from schemactl.broker.upload import VersionList
@@ -33,10 +32,10 @@ from schemactl.comparison.changes import (
     upload,
 )
 from schemactl.comparison.fingerprint import find_broker_waiver
-from schemactl.core.catalog import Catalog, Namespace, Topic, filter_catalog, list_namespaces, select_part
+from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Outcome, Waiver, WaiversAt
-from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known_topics
+from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import (
     REPLICATION,
     SCHEMA_POLICIES,
@@ -50,6 +49,7 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, get_live_v
 from schemactl.core.wording import format_ranges, get_name_type
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.deploy import refusals
+from schemactl.deploy.policy_resets import find_inherited, make_reset
 from schemactl.deploy.refusals import Awaited, AwaitedBy, Rejected
 from schemactl.deploy.registry_state import RegistryState, state_values
 from schemactl.deploy.steps import (
@@ -72,12 +72,13 @@ from schemactl.deploy.steps import (
     TakeNumber,
 )
 from schemactl.deploy.steps.step import PredictedState
+from schemactl.deploy.target_catalog import find_scope, is_draft, select_applicable, without_namespaces
 from schemactl.deploy.version_numbers import TopicApart, find_apart
 from schemactl.registry.interface import Scope
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 
-UploadKey = tuple[TopicName, tuple[SchemaVersion, ...], CompatibilityStrategy, tuple[SchemaVersion, ...]]
+_UploadKey = tuple[TopicName, tuple[SchemaVersion, ...], CompatibilityStrategy, tuple[SchemaVersion, ...]]
 """A topic, the versions to upload, the strategy in force, and the stored versions."""
 
 RELAX = "--relax-while-replaying"
@@ -85,8 +86,8 @@ RELAX = "--relax-while-replaying"
 
 
 def make_plan(
-    base: RegistryState,
-    target: Catalog,
+    registry_state: RegistryState,
+    approved: Catalog,
     *,
     origin: Origin,
     permissions: Permissions,
@@ -94,15 +95,15 @@ def make_plan(
     numbers: TargetNumbers | None = None,
     awaited: AwaitedBy = lambda _: {},
 ) -> Plan:
-    """Return the plan that brings a registry in the state `base` to the approved history `target`.
+    """Return the plan that brings a registry to the approved history.
 
     The answer to each step is predicted after all steps before it: policies first, then versions, oldest first. After the plan was
     carried out, a new plan has no steps and the same notes. A topic is left out if the registry would reject one of its versions, or
     if it waits for another target.
 
     Args:
-        base: the state of the registry.
-        target: the approved history, by the target's names.
+        registry_state: the state of the registry.
+        approved: the approved history, by the target's names.
         origin: the origin of the plan.
         permissions: the permissions of the user.
         waivers: returns the waivers of a commit, which approve versions that a broker rejects.
@@ -113,112 +114,24 @@ def make_plan(
         UsageError: if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
-        if name not in target.topics:
+        if name not in approved.topics:
             raise UsageError(f"{name} cannot be deleted, because the approved history never declared it")
 
-    waiting: Mapping[TopicName, Awaited] = {}
-    uploads: dict[UploadKey, PredictedUploads] = {}
-
-    def compute(catalog: Catalog) -> Planner:
-        planner = Planner(base, catalog, origin, permissions, waivers, numbers, uploads)
-        planner.compute()
-        topics = planner.target.topics.values()
-        planner.refusals += refusals.refuse_undeclared_namespaces(topics, target.namespaces, origin)
-        planner.refusals += refusals.refuse_waiting_topics(waiting, planner.commands)
-        return planner
-
-    catalog = applicable(target)
-    planner = keep_strict_policies(catalog, compute)
-    plan = planner.plan()
+    planner = Planner(registry_state, approved, origin, permissions, waivers, numbers)
+    planner.compute(planner.approved)
+    plan = planner.build_plan()
     if waiting := awaited(plan):
-        planner.refusals += refusals.refuse_waiting_topics(waiting, planner.commands)
-        if _find_relaxed_namespaces(planner):
-            planner = keep_strict_policies(catalog, compute)
-        plan = planner.plan()
+        planner.refuse_waiting_topics(waiting)
+        if planner.find_relaxed_namespaces():
+            planner.compute(planner.approved)
+        plan = planner.build_plan()
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft, and `apply` skips drafts")
-        for name, topic in target.topics.items()
+        for name, topic in approved.topics.items()
         if is_draft(topic)
     ]
     notes = sorted([*planner.find_notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
     return replace(plan, notes=tuple(notes))
-
-
-# Steps and the planned state
-
-
-class PlannedState(PredictedState):
-    """The steps and refusals so far, and the state of the registry after these steps.
-
-    Attributes:
-        closed: the namespaces without steps.
-        read: the state of the registry; `base` is the part of it that the plan covers, without `closed`.
-        target: the catalog to reach; `git` is the catalog whose version numbers are compared.
-        losses: the refusals of settings that could lose messages.
-        uploads: the predicted uploads by everything that they depend on; computations of one plan share them.
-    """
-
-    def __init__(
-        self,
-        base: RegistryState,
-        target: Catalog,
-        origin: Origin,
-        permissions: Permissions,
-        waivers: WaiversAt,
-        numbers: TargetNumbers | None,
-        uploads: dict[UploadKey, PredictedUploads],
-    ) -> None:
-        elsewhere = find_namespaces_elsewhere(base.catalog, target, origin.cluster)
-        self.closed = base.half_deleted | elsewhere.keys()
-        # Topics outside of the target (drafts) are invisible to this plan.
-        topics = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
-        self.read = base
-        self.base = replace(base, catalog=without_namespaces(replace(base.catalog, topics=topics), self.closed))
-        self.target = without_namespaces(target, self.closed)
-        self.git = self.target
-        self.origin = origin
-        self.commands = refusals.Commands(origin)
-        self.permissions = permissions
-        self.waivers = waivers
-        self.numbers = numbers
-        self.uploads = uploads
-        self.changes: tuple[Change, ...] = ()
-        self.steps: list[PlanStep] = []
-        self.refusals = [
-            refusals.refuse_namespace_elsewhere(name, origin.cluster, elsewhere[space])
-            if (space := name.namespace_name) in elsewhere
-            else refusals.refuse_half_deleted_namespace(name, self.commands)
-            for name, topic in target.topics.items()
-            if name.namespace_name in self.closed and not topic.deleted
-        ]
-        self.losses: list[PlanRefusal] = []  # they skip no other step: a plan with such a refusal is not applied at all
-        registered = self.base.catalog
-        super().__init__(
-            dict(registered.namespaces),
-            dict(registered.topics),
-            {topic.name.schema_id: topic.versions for topic in registered.topics.values()},
-            set(base.missing_tenants),
-        )
-
-    def build_catalog(self) -> Catalog:
-        """Return the state as a catalog."""
-        topics = {}
-        for name, topic in self.topics.items():
-            versions = self.versions.get(name.schema_id, ())
-            current = get_live_versions(versions)
-            topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
-        return Catalog(self.namespaces, topics)
-
-    def add(self, step: PlanStep) -> None:
-        """Add a step, whose effect all later steps can rely on."""
-        self.steps.append(step)
-        step.predict(self)
-
-    def get_strategy(self, name: TopicName) -> CompatibilityStrategy:
-        """Return the strategy in force for uploads to the topic."""
-        topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
-        own = find_strategy(topic.policies if topic else None, space.policies if space else None)
-        return own or self.base.default_strategies[name.namespace_name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,15 +151,152 @@ class PredictedUploads:
     rejected: Rejected | None
 
 
-class Planner(PlannedState):
-    """Computes the steps and the state after them."""
+class Planner(PredictedState):
+    """Computes the steps from the state of a registry to a catalog, and the refusals of everything that is left out.
 
-    def compute(self) -> None:
-        """Compute the steps and refusals."""
-        for relaxed_name, left in sorted(self.base.relaxed.items()):
+    Each computation begins with `start`. As a `PredictedState`, the planner is the state of the registry after the steps so far.
+
+    Attributes:
+        registry_state: the state of the registry.
+        approved: the approved history without drafts.
+        target: the catalog that the steps lead to: the approved history without the namespaces in `closed`, and without policies that would
+            become less strict for topics that are left out.
+        covered_state: the part of `registry_state` that the steps can change: the topics of the target, without the namespaces in `closed`.
+        closed: the namespaces without steps.
+        waiting: the topics that wait for another target.
+        changes: the differences between `covered_state` and `target`.
+        steps: the steps so far.
+        refusals: the topics and policies that are left out.
+        losses: the refusals of settings that could lose messages.
+    """
+
+    def __init__(
+        self,
+        registry_state: RegistryState,
+        approved: Catalog,
+        origin: Origin,
+        permissions: Permissions,
+        waivers: WaiversAt,
+        numbers: TargetNumbers | None,
+    ) -> None:
+        self.registry_state = registry_state
+        self.approved = select_applicable(approved)
+        self.origin = origin
+        self.commands = refusals.Commands(origin)
+        self.permissions = permissions
+        self.waiting: Mapping[TopicName, Awaited] = {}
+        self.numbers = numbers
+        self._waivers = waivers
+        self._declared_namespaces = approved.namespaces.keys()
+        # Several computations of one plan need the same predictions.
+        self._uploads: dict[_UploadKey, PredictedUploads] = {}
+
+    def start(self, target: Catalog) -> None:
+        """Start from the state of the registry, without steps, and with `target` as the catalog to reach."""
+        state, cluster = self.registry_state, self.origin.cluster
+        # Namespaces that are, and stay, only on other clusters.
+        clusters_elsewhere = {
+            name: space.clusters
+            for name, space in state.catalog.namespaces.items()
+            if space.is_elsewhere(cluster)
+            and not (
+                name in target.namespaces and cluster in target.namespaces[name].policies.settings.get(REPLICATION, ())
+            )
+        }
+        self.closed = state.half_deleted | clusters_elsewhere.keys()
+        # Topics outside of the target (drafts) are invisible to this plan.
+        topics = {name: topic for name, topic in state.catalog.topics.items() if name in target.topics}
+        registered = without_namespaces(replace(state.catalog, topics=topics), self.closed)
+        self.covered_state = replace(state, catalog=registered)
+        self.target = without_namespaces(target, self.closed)
+        self.changes: tuple[Change, ...] = ()
+        self.steps: list[PlanStep] = []
+        self.refusals = [
+            refusals.refuse_namespace_elsewhere(name, cluster, clusters_elsewhere[space])
+            if (space := name.namespace_name) in clusters_elsewhere
+            else refusals.refuse_half_deleted_namespace(name, self.commands)
+            for name, topic in target.topics.items()
+            if name.namespace_name in self.closed and not topic.deleted
+        ]
+        self.losses: list[PlanRefusal] = []  # they skip no other step: a plan with such a refusal is not applied at all
+        super().__init__(
+            dict(registered.namespaces),
+            dict(registered.topics),
+            {topic.name.schema_id: topic.versions for topic in registered.topics.values()},
+            set(state.missing_tenants),
+        )
+
+    def compute(self, target: Catalog) -> None:
+        """Compute the steps to `target`, of which no namespace becomes less strict for a topic that is left out.
+
+        Such a namespace keeps its policies, and topics that need the new policies are left out as well: the less strict part of a change is
+        never applied without the rest.
+        """
+        self.compute_steps(target)
+        refused = {refusal.name for refusal in self.refusals}
+        unchanged: dict[NamespaceName, list[TopicName]] = {}
+        while relaxed := self.find_relaxed_namespaces():
+            unchanged |= relaxed
+            namespaces = {
+                name: replace(space, policies=Policies()) if name in unchanged else space
+                for name, space in target.namespaces.items()
+            }
+            former = {name: policies for name, policies in target.former.items() if name not in unchanged}
+            self.compute_steps(replace(target, namespaces=namespaces, former=former))
+
+        for index, refusal in enumerate(self.refusals):
+            if isinstance(refusal.name, TopicName) and refusal.name not in refused:
+                space = refusal.name.namespace_name
+                message = f"needs the new policies of {space}, which the plan skips. {refusal.message}"
+                self.refusals[index] = replace(refusal, message=message, fix=self._advise_to_skip(unchanged[space]))
+        for space, names in unchanged.items():
+            message = (
+                "keeps its policies: the new ones would accept more schemas or clients on "
+                f"{', '.join(map(str, names))}, which the plan skips"
+            )
+            self.refusals.append(PlanRefusal(space, message, self._advise_to_skip(names)))
+
+    def compute_steps(self, target: Catalog) -> None:
+        """Compute the steps to `target`, and the refusals."""
+        self.start(target)
+        self.add_changes()
+        self.refuse_scalable_topics()
+        self.refusals += refusals.refuse_undeclared_namespaces(
+            self.target.topics.values(), self._declared_namespaces, self.origin
+        )
+        self.refuse_waiting_topics(self.waiting)
+
+    def refuse_waiting_topics(self, waiting: Mapping[TopicName, Awaited]) -> None:
+        """Leave out topics that wait for another target, also when the steps are computed again."""
+        self.waiting = waiting
+        self.refusals += refusals.refuse_waiting_topics(waiting, self.commands)
+
+    def build_catalog(self) -> Catalog:
+        """Return the state as a catalog."""
+        topics = {}
+        for name, topic in self.topics.items():
+            versions = self.versions.get(name.schema_id, ())
+            current = get_live_versions(versions)
+            topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
+        return Catalog(self.namespaces, topics)
+
+    def add(self, step: PlanStep) -> None:
+        """Add a step, whose effect all later steps can rely on."""
+        self.steps.append(step)
+        step.predict(self)
+
+    def get_strategy(self, name: TopicName) -> CompatibilityStrategy:
+        """Return the strategy in force for uploads to the topic."""
+        topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
+        own = find_strategy(topic.policies if topic else None, space.policies if space else None)
+        return own or self.covered_state.default_strategies[name.namespace_name]
+
+    def add_changes(self) -> None:
+        """Add the steps, or refusals, of all differences between the registry and the target."""
+        for relaxed_name, left in sorted(self.covered_state.relaxed.items()):
             self.steps.append(RestoreStrategy(relaxed_name, left.strategy, left=left))
         deletions: list[PlanStep] = []
-        self.changes = find_changes(self.base.catalog, self.target)
+        self.changes = find_changes(self.covered_state.catalog, self.target)
         for change in self.changes:
             match change:
                 case NamespaceAdded(name):
@@ -259,7 +309,7 @@ class Planner(PlannedState):
                 case PoliciesChanged(name, before, after):
                     self._add_policies(SetPolicies(name, before, after))
                 case PoliciesFormer(name, before, last):
-                    if step := _reset_policies(name, before, last, spaces=self.namespaces, state=self.base):
+                    if step := make_reset(name, before, last, namespaces=self.namespaces, state=self.covered_state):
                         self._add_policies(step)
                 case TopicAdded(name, topic):
                     self.add(CreateTopic(name, topic.partitions))
@@ -272,7 +322,7 @@ class Planner(PlannedState):
                 case VersionsMissing(name, missing) if not is_behind(
                     self.list_versions(name), self.target.versions(name)
                 ):
-                    retained = self.base.retained.get(name)
+                    retained = self.covered_state.retained.get(name)
                     if retained and not self.list_versions(name):
                         self.refusals.append(refusals.refuse_lost_schemas(name, retained, self.commands))
                     else:
@@ -286,7 +336,7 @@ class Planner(PlannedState):
                     is_forced = name in self.permissions.force_delete
                     if not current or not (is_forced or name in self.permissions.delete):
                         continue
-                    retained = self.base.retained.get(name, "")
+                    retained = self.covered_state.retained.get(name, "")
                     if retained and name not in self.permissions.unreadable:
                         self.refusals.append(refusals.refuse_deletion(name, retained, self.commands, force=is_forced))
                         continue
@@ -295,7 +345,6 @@ class Planner(PlannedState):
                     deletion.predict(self)
                     deletions.append(deletion)
         self.steps += deletions
-        self.refuse_scalable_topics()
 
     def find_notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """Yield the differences that remain after all steps; `apart` has the numbers that differ from Git's."""
@@ -342,12 +391,12 @@ class Planner(PlannedState):
             if name not in rejected and not topic.deleted:
                 yield from self._note_other_forms(topic)
                 if self._is_shadowed(name):
-                    message = refusals.describe_scalable(name, is_migrated=self.base.has_topic(name))
+                    message = refusals.describe_scalable(name, is_migrated=self.covered_state.has_topic(name))
                     yield PlanNote(name, PlanNoteKind.SCALABLE_TOPIC, message)
 
-    def plan(self) -> Plan:
+    def build_plan(self) -> Plan:
         """Return the plan without notes and without steps of topics that are left out."""
-        _remove_skipped_topics(self)
+        self._remove_skipped_topics()
         self.losses.sort(key=lambda loss: (str(loss.name), loss.allow))
         allowed = [step.address for step in self.steps if isinstance(step, SetPolicies) and step.loses]
         self.losses = [*refusals.advise_to_allow(self.losses, allowed, self.commands)]
@@ -356,20 +405,20 @@ class Planner(PlannedState):
         refused = (*self.refusals, *self.losses)
         names = {step.name for step in self.steps} | {refusal.name for refusal in refused}
         schema_ids = {name.schema_id for name in names if isinstance(name, TopicName)}
-        all_topics = self.target.topics.keys() | self.read.catalog.topics.keys()
+        all_topics = self.target.topics.keys() | self.registry_state.catalog.topics.keys()
         topics = frozenset(name for name in all_topics if name.schema_id in schema_ids)
         namespaces = frozenset(name.namespace_name for name in names)
-        all_settings = scope_of(self.target).settings
+        all_settings = find_scope(self.target).settings
         settings = {name: all_settings[name] for name in all_settings.keys() & (namespaces | topics)}
         scope = Scope(namespaces, topics, settings)
 
-        apart = find_apart(self.git, self.build_catalog(), self.numbers)
+        apart = find_apart(self.approved, self.build_catalog(), self.numbers)
         # Without steps, the registry stays as it is.
-        apart_now = find_apart(self.git, self.base.catalog, self.numbers) if self.steps else apart
+        apart_now = find_apart(self.approved, self.covered_state.catalog, self.numbers) if self.steps else apart
         return Plan(
             origin=self.origin,
             scope=scope,
-            state=state_values(self.read, scope),
+            state=state_values(self.registry_state, scope),
             steps=tuple(self.steps),
             notes=(),
             refusals=tuple(
@@ -392,19 +441,19 @@ class Planner(PlannedState):
         for name, topic in self.target.topics.items():
             if name in changed_names and name.is_scalable and self.origin.release < Release.R5_0:
                 reasons[name] = refusals.refuse_scalable_topic(name, self.origin.release)
-            elif name in changed_names and name in self.base.occupied:
+            elif name in changed_names and name in self.covered_state.occupied:
                 reasons[name] = refusals.refuse_occupied_name(name, self.commands)
             # A topic that is no longer declared may have become the scalable topic.
             elif self._is_shadowed(name) and (
                 name in changed_names if topic.deleted else name.schema_id in changed_ids
             ):
-                reasons[name] = refusals.refuse_shadowed_topic(name, is_migrated=self.base.has_topic(name))
+                reasons[name] = refusals.refuse_shadowed_topic(name, is_migrated=self.covered_state.has_topic(name))
         self.refusals = [*(refusal for refusal in self.refusals if refusal.name not in reasons), *reasons.values()]
         self.losses = [loss for loss in self.losses if loss.name not in reasons]
 
     def _is_shadowed(self, name: TopicName) -> bool:
         """Return whether a scalable topic has the name of this topic, which is not scalable."""
-        return not name.is_scalable and name.scalable in self.base.scalable
+        return not name.is_scalable and name.scalable in self.covered_state.scalable
 
     def _add_policies(self, step: SetPolicies) -> None:
         """Add a step for the schema policies and one for each setting, or a refusal for a setting that could lose messages."""
@@ -419,13 +468,17 @@ class Planner(PlannedState):
         for setting_step in setting_steps:
             # A setting of a namespace or topic that does not exist yet, or is half deleted, loses no messages.
             ((setting, after),) = setting_step.after.settings.items()
-            registered, loses = self.base.catalog.get(step.name), ""
+            registered, loses = self.covered_state.catalog.get(step.name), ""
             if registered and not registered.deleted:
                 before = setting_step.before.get(setting)
                 if before is None:
-                    before = inherit(step.name, setting, spaces=self.base.catalog.namespaces, state=self.base).value
+                    before = find_inherited(
+                        step.name, setting, namespaces=self.covered_state.catalog.namespaces, state=self.covered_state
+                    ).value
                 if after == CompatibilityStrategy.UNDEFINED:
-                    after = inherit(step.name, setting, spaces=self.namespaces, state=self.base).value
+                    after = find_inherited(
+                        step.name, setting, namespaces=self.namespaces, state=self.covered_state
+                    ).value
                 loses = SETTINGS[setting].loss(before, after)
             if loses and setting_step.address not in self.permissions.lose:
                 self.losses.append(refusals.refuse_lossy_setting(setting_step, loses))
@@ -462,22 +515,22 @@ class Planner(PlannedState):
         # The level whose own strategy is in force, although Git declares none there.
         undeclared_level = ""
         for holder in (name, name.namespace_name):
-            registered, declared = self.base.catalog.get(holder), self.target.get(holder)
+            registered, declared = self.covered_state.catalog.get(holder), self.target.get(holder)
             if find_strategy(registered.policies if registered else None):
                 is_declared = declared is not None and declared.policies.schema_compatibility_strategy is not None
-                if not is_declared and name not in self.base.relaxed:
+                if not is_declared and name not in self.covered_state.relaxed:
                     undeclared_level = get_name_type(holder)
                 break
 
-        git = get_live_versions(self.git.versions(name))
+        git = get_live_versions(self.approved.versions(name))
         return refusals.refuse_version(
             name,
             rejected,
-            (*git, *get_live_versions(self.git.twin_versions(name))),
+            (*git, *get_live_versions(self.approved.twin_versions(name))),
             commands=self.commands,
             relax=self._make_relaxing_command(name) if name.domain == "persistent" else None,
             restart=None if name.is_scalable else self._find_restarting_command(name, git),
-            is_orphaned=self.base.catalog.topics.get(name, Topic(name)).deleted,
+            is_orphaned=self.covered_state.catalog.topics.get(name, Topic(name)).deleted,
             set_by_others=undeclared_level,
         )
 
@@ -503,8 +556,8 @@ class Planner(PlannedState):
     ) -> PredictedUploads:
         """Predict the answers to uploads of the `missing` versions, in this order, to a topic with the `stored` versions."""
         key = name, missing, strategy, stored
-        if key in self.uploads:
-            return self.uploads[key]
+        if key in self._uploads:
+            return self._uploads[key]
         steps: list[RegisterVersion] = []
         waivers: dict[int, Waiver] = {}
         versions = VersionList(stored, self.origin.release, checker_changes=self.origin.checkers)
@@ -524,8 +577,8 @@ class Planner(PlannedState):
             elif accepted.outcome is not Outcome.UNCHANGED:
                 rejected = Rejected(version, tuple(versions.versions), answer, strategy)
                 break
-        self.uploads[key] = PredictedUploads(tuple(steps), waivers, tuple(versions.versions), rejected)
-        return self.uploads[key]
+        self._uploads[key] = PredictedUploads(tuple(steps), waivers, tuple(versions.versions), rejected)
+        return self._uploads[key]
 
     def _relax_around(
         self,
@@ -537,7 +590,7 @@ class Planner(PlannedState):
     ) -> Iterator[PlanStep]:
         """Yield `steps`, after which `latest` is the latest version, between steps that relax and restore the topic."""
         updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
-        on = self.base.defaults.is_allow_auto_update_schema if updates is None else updates
+        on = self.covered_state.defaults.is_allow_auto_update_schema if updates is None else updates
         yield RelaxStrategy(name, strategy, on, waiver)
         yield from steps
         own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
@@ -552,7 +605,7 @@ class Planner(PlannedState):
         git = Contents(self.target.topics[name].versions)
         before = [git.find(entry.info) or entry for entry in get_live_versions(stored)[-1:] if entry.info]
         declared = self.origin.declared_topic(name)
-        return find_broker_waiver(self.waivers(version.commit), declared, before, version.info)
+        return find_broker_waiver(self._waivers(version.commit), declared, before, version.info)
 
     def _begin_generation(self, name: TopicName, last: int) -> None:
         """Add tombstones up to the number `last`, of which the first hides the current versions, or a refusal."""
@@ -560,7 +613,7 @@ class Planner(PlannedState):
         if last_tombstone(versions) >= last:
             return  # the tombstone of a topic in another domain
         current = get_live_versions(versions)
-        if current and (retained := self.base.retained.get(name)):
+        if current and (retained := self.covered_state.retained.get(name)):
             self.refusals.append(refusals.refuse_generation(name, retained))
             return
         hidden = tuple(version.number for version in current)
@@ -622,6 +675,79 @@ class Planner(PlannedState):
             )
             yield PlanNote(topic.name, PlanNoteKind.OTHER_FORM, message)
 
+    def _remove_skipped_topics(self) -> None:
+        """Remove the steps of topics that are left out, but still restore topics that a killed `apply` left relaxed."""
+        omitted = self._find_skipped_topics()
+        refused = {refusal.name for refusal in self.refusals}
+        # Their settings are not applied, so that they lose nothing.
+        self.losses = [loss for loss in self.losses if loss.name not in omitted]
+        for name in sorted(omitted - refused):
+            twin = next(twin for twin in name.same_names_elsewhere if twin in refused)
+            message = f"shares its schemas with {twin}, which the plan skips"
+            self.refusals.append(PlanRefusal(name, message, self._advise_to_skip([twin])))
+        for name in omitted:
+            self.topics.pop(name, None)
+            self.versions.pop(name.schema_id, None)
+        topics = {name: topic for name, topic in self.covered_state.catalog.topics.items() if name in omitted}
+        self.topics |= topics
+        self.versions |= {name.schema_id: topic.versions for name, topic in topics.items()}
+        self.steps = [
+            step
+            for step in self.steps
+            if step.name not in omitted or (isinstance(step, RestoreStrategy) and step.latest is None)
+        ]
+        # A namespace or tenant that only omitted topics need may be a typo in their names.
+        creations = (CreateTenant, CreateNamespace)
+        needed = {step.name for step in self.steps if not isinstance(step, creations)}
+        needed |= {step.name.namespace_name for step in self.steps if isinstance(step.name, TopicName)}
+        unneeded_namespaces = {name.namespace_name for name in omitted} - needed
+        created: dict[str, NamespaceName] = {}
+        for step in self.steps:
+            if isinstance(step, CreateNamespace) and step.name not in unneeded_namespaces:
+                created.setdefault(step.name.tenant, step.name)
+        self.steps = [
+            CreateTenant(created[step.name.tenant]) if isinstance(step, CreateTenant) else step
+            for step in self.steps
+            if not (isinstance(step, CreateNamespace) and step.name in unneeded_namespaces)
+            and not (isinstance(step, CreateTenant) and step.name.tenant not in created)
+        ]
+
+    def find_relaxed_namespaces(self) -> dict[NamespaceName, list[TopicName]]:
+        """Return the namespaces that become less strict for topics that are left out, each with these topics."""
+        topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
+        for name in sorted(self._find_skipped_topics()):
+            space = name.namespace_name
+            before, after = self.covered_state.catalog.namespaces.get(space), self.namespaces.get(space)
+            if before is None or after is None:
+                continue
+            topic, defaults = self.covered_state.catalog.topics.get(name), self.covered_state.defaults
+            own, default_strategy = topic.policies if topic else None, self.covered_state.default_strategies[space]
+            strategies = [find_strategy(own, namespace.policies) or default_strategy for namespace in (before, after)]
+            updates, enforced = (
+                [
+                    getattr(defaults, policy) if value is None else value
+                    for value in (getattr(before.policies, policy), getattr(after.policies, policy))
+                ]
+                for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
+            )
+            lets_more_in = updates == [False, True] or enforced == [True, False]
+            if lets_more_in or list_guarantees(strategies[0]) - list_guarantees(strategies[1]):
+                topics_by_namespace.setdefault(space, []).append(name)
+        return topics_by_namespace
+
+    def _find_skipped_topics(self) -> set[TopicName]:
+        """Return the topics with refusals, and the topics that share their lists of schemas."""
+        rejected = {refusal.name.schema_id for refusal in self.refusals if isinstance(refusal.name, TopicName)}
+        return {name for name in self.target.topics if name.schema_id in rejected}
+
+    def _advise_to_skip(self, names: Iterable[TopicName]) -> str:
+        """Return the advice to apply the rest without these topics."""
+        skipped = " ".join(f"--skip {self.commands.topic(name)}" for name in names)
+        return (
+            f"repair that first\n`schemactl apply {self.commands.on} {skipped}`: everything else is applied, "
+            "policies included"
+        )
+
 
 def _describe_forms(registered: SchemaInfo, declared: SchemaInfo) -> tuple[str, str]:
     """Describe the forms of two definitions with one content, by the names of their files if the forms are equal."""
@@ -643,338 +769,3 @@ def _describe_form(info: SchemaInfo) -> str:
 
 def _format_numbers(versions: tuple[SchemaVersion, ...]) -> str:
     return f"v{format_ranges(version.number for version in versions)}"
-
-
-# Topics that are left out, and the namespaces that keep their policies for them
-
-Planned = TypeVar("Planned", bound=PlannedState)
-
-
-def keep_strict_policies(target: Catalog, compute: Callable[[Catalog], Planned]) -> Planned:
-    """Compute the planned state for `target` in which no namespace becomes less strict for a topic that is left out.
-
-    Such a namespace keeps its policies, and topics that need the new policies are left out as well: the less strict part of a change is
-    never applied without the rest.
-
-    Args:
-        target: the approved history.
-        compute: computes the planned state for a catalog.
-    """
-    planned = compute(target)
-    refused = {refusal.name for refusal in planned.refusals}
-    unchanged: dict[NamespaceName, list[TopicName]] = {}
-    while relaxed := _find_relaxed_namespaces(planned):
-        unchanged |= relaxed
-        namespaces = {
-            name: replace(space, policies=Policies()) if name in unchanged else space
-            for name, space in target.namespaces.items()
-        }
-        former = {name: policies for name, policies in target.former.items() if name not in unchanged}
-        planned = compute(replace(target, namespaces=namespaces, former=former))
-
-    topics_by_namespace = {space: ", ".join(map(str, names)) for space, names in unchanged.items()}
-    for index, refusal in enumerate(planned.refusals):
-        if isinstance(refusal.name, TopicName) and refusal.name not in refused:
-            space = refusal.name.namespace_name
-            message = f"needs the new policies of {space}, which the plan skips. {refusal.message}"
-            planned.refusals[index] = replace(refusal, message=message, fix=_advise_to_skip(planned, unchanged[space]))
-    for space, names in unchanged.items():
-        message = (
-            "keeps its policies: the new ones would accept more schemas or clients on "
-            f"{topics_by_namespace[space]}, which the plan skips"
-        )
-        planned.refusals.append(PlanRefusal(space, message, _advise_to_skip(planned, names)))
-    return planned
-
-
-def _remove_skipped_topics(planned: PlannedState) -> None:
-    """Remove the steps of topics that are left out, but still restore topics that a killed `apply` left relaxed."""
-    omitted = _find_skipped_topics(planned)
-    refused = {refusal.name for refusal in planned.refusals}
-    # Their settings are not applied, so that they lose nothing.
-    planned.losses = [loss for loss in planned.losses if loss.name not in omitted]
-    for name in sorted(omitted - refused):
-        twin = next(twin for twin in name.same_names_elsewhere if twin in refused)
-        message = f"shares its schemas with {twin}, which the plan skips"
-        planned.refusals.append(PlanRefusal(name, message, _advise_to_skip(planned, [twin])))
-    for name in omitted:
-        planned.topics.pop(name, None)
-        planned.versions.pop(name.schema_id, None)
-    topics = {name: topic for name, topic in planned.base.catalog.topics.items() if name in omitted}
-    planned.topics |= topics
-    planned.versions |= {name.schema_id: topic.versions for name, topic in topics.items()}
-    planned.steps = [
-        step
-        for step in planned.steps
-        if step.name not in omitted or (isinstance(step, RestoreStrategy) and step.latest is None)
-    ]
-    # A namespace or tenant that only omitted topics need may be a typo in their names.
-    creations = (CreateTenant, CreateNamespace)
-    needed = {step.name for step in planned.steps if not isinstance(step, creations)}
-    needed |= {step.name.namespace_name for step in planned.steps if isinstance(step.name, TopicName)}
-    unneeded_namespaces = {name.namespace_name for name in omitted} - needed
-    created: dict[str, NamespaceName] = {}
-    for step in planned.steps:
-        if isinstance(step, CreateNamespace) and step.name not in unneeded_namespaces:
-            created.setdefault(step.name.tenant, step.name)
-    planned.steps = [
-        CreateTenant(created[step.name.tenant]) if isinstance(step, CreateTenant) else step
-        for step in planned.steps
-        if not (isinstance(step, CreateNamespace) and step.name in unneeded_namespaces)
-        and not (isinstance(step, CreateTenant) and step.name.tenant not in created)
-    ]
-
-
-def _find_relaxed_namespaces(planned: PlannedState) -> dict[NamespaceName, list[TopicName]]:
-    """Return the namespaces that become less strict for topics that are left out, each with these topics."""
-    topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
-    for name in sorted(_find_skipped_topics(planned)):
-        space = name.namespace_name
-        before, after = planned.base.catalog.namespaces.get(space), planned.namespaces.get(space)
-        if before is None or after is None:
-            continue
-        topic, defaults = planned.base.catalog.topics.get(name), planned.base.defaults
-        own, default_strategy = topic.policies if topic else None, planned.base.default_strategies[space]
-        strategies = [find_strategy(own, namespace.policies) or default_strategy for namespace in (before, after)]
-        updates, enforced = (
-            [
-                getattr(defaults, policy) if value is None else value
-                for value in (getattr(before.policies, policy), getattr(after.policies, policy))
-            ]
-            for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
-        )
-        lets_more_in = updates == [False, True] or enforced == [True, False]
-        if lets_more_in or list_guarantees(strategies[0]) - list_guarantees(strategies[1]):
-            topics_by_namespace.setdefault(space, []).append(name)
-    return topics_by_namespace
-
-
-def _find_skipped_topics(planned: PlannedState) -> set[TopicName]:
-    """Return the topics with refusals, and the topics that share their lists of schemas."""
-    rejected = {refusal.name.schema_id for refusal in planned.refusals if isinstance(refusal.name, TopicName)}
-    return {name for name in planned.target.topics if name.schema_id in rejected}
-
-
-def _advise_to_skip(planned: PlannedState, names: Iterable[TopicName]) -> str:
-    """Return the advice to apply the rest without these topics."""
-    skipped = " ".join(f"--skip {planned.commands.topic(name)}" for name in names)
-    return (
-        f"repair that first\n`schemactl apply {planned.commands.on} {skipped}`: everything else is applied, "
-        "policies included"
-    )
-
-
-# Resets of policies to inherited values
-
-
-class Inherited(NamedTuple):
-    """The inheritance of a policy.
-
-    Attributes:
-        set_to: the value to set so that the policy is inherited.
-        value: the value then in force, or None if it is unknown.
-        from_namespace: whether a namespace sets that value.
-    """
-
-    set_to: Any
-    value: Any
-    from_namespace: bool
-
-
-def inherit(
-    name: NamespaceName | TopicName, policy: str, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState
-) -> Inherited:
-    """Return the effect of resetting the policy; `spaces` are the registry's namespaces.
-
-    Brokers can unset a strategy. A boolean policy cannot be unset (as seen on Pulsar 4.0 and 4.2),
-    so it gets the broker's own value; enforced validation gets false, since the broker's setting counts in addition. A setting
-    can be removed, unless a namespace always has it.
-    """
-    if policy in SETTINGS:
-        if isinstance(name, NamespaceName) and not SETTINGS[policy].removable:
-            value = spaces[name].policies.settings.get(policy)
-            return Inherited(value, value, from_namespace=False)
-        space = spaces.get(name.namespace_name) if isinstance(name, TopicName) else None
-        value = space.policies.settings.get(policy) if space else None
-        if value is None or value == CompatibilityStrategy.UNDEFINED:
-            default = state.defaults.settings.get(policy)
-            return Inherited(CompatibilityStrategy.UNDEFINED, default, from_namespace=False)
-        return Inherited(CompatibilityStrategy.UNDEFINED, value, from_namespace=True)
-    if policy == "is_allow_auto_update_schema":
-        value = state.defaults.is_allow_auto_update_schema
-        return Inherited(value, value, from_namespace=False)
-    if policy == "schema_validation_enforced" and isinstance(name, TopicName):
-        # No request removes the value of a topic, so it gets the value of its namespace.
-        space = spaces.get(name.namespace_name)
-        enforced = bool(space and space.policies.schema_validation_enforced)
-        return Inherited(enforced, enforced or state.defaults.schema_validation_enforced, from_namespace=enforced)
-    if policy == "schema_validation_enforced":
-        return Inherited(set_to=False, value=state.defaults.schema_validation_enforced, from_namespace=False)
-    if isinstance(name, NamespaceName):
-        return Inherited(CompatibilityStrategy.UNDEFINED, state.default_strategies[name], from_namespace=False)
-    space = spaces.get(name.namespace_name)
-    above = find_strategy(space.policies if space else None)
-    default = state.default_strategies[name.namespace_name]
-    return Inherited(CompatibilityStrategy.UNDEFINED, above or default, from_namespace=above is not None)
-
-
-def _reset_policies(
-    name: NamespaceName | TopicName,
-    before: Policies,
-    last: Policies,
-    *,
-    spaces: Mapping[NamespaceName, Namespace],
-    state: RegistryState,
-) -> SetPolicies | None:
-    """Return the step that resets the policies with the values that Git declared `last`, or None without any. Others are drift."""
-    inherited_by_policy = {}
-    for policy, value in before.managed().items():
-        inherited = inherit(name, policy, spaces=spaces, state=state)
-        if value == last.get(policy) and value != inherited.set_to:
-            inherited_by_policy[policy] = inherited
-    if not inherited_by_policy:
-        return None
-    return SetPolicies(
-        name,
-        Policies.of({policy: before.get(policy) for policy in inherited_by_policy}),
-        Policies.of({policy: inherited.set_to for policy, inherited in inherited_by_policy.items()}),
-        Policies.of(
-            {policy: inherited.value for policy, inherited in inherited_by_policy.items() if inherited.from_namespace}
-        ),
-        Policies.of(
-            {
-                policy: inherited.value
-                for policy, inherited in inherited_by_policy.items()
-                if not inherited.from_namespace
-            }
-        ),
-    )
-
-
-# The topics of a plan, and their names on a target
-
-
-def scope_of(catalog: Catalog) -> Scope:
-    """Return every namespace and topic of `catalog`, the namespaces of its topics included, with the settings that it manages.
-
-    A topic's setting is also read from its namespace, from which it may be inherited.
-    """
-    settings: dict[NamespaceName | TopicName, frozenset[str]] = {}
-    holders: list[tuple[NamespaceName | TopicName, Policies]] = [
-        *((name, space.policies) for name, space in catalog.namespaces.items()),
-        *((name, topic.policies) for name, topic in catalog.topics.items()),
-        *catalog.former.items(),
-    ]
-    for name, policies in holders:
-        if policies.settings:
-            for holder in {name, name.namespace_name}:
-                settings[holder] = settings.get(holder, frozenset()) | policies.settings.keys()
-    return Scope(frozenset(list_namespaces(catalog)), frozenset(catalog.topics), settings)
-
-
-def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:
-    """Return `catalog` without these namespaces and their topics."""
-    return filter_catalog(catalog, lambda name: name.namespace_name not in names) if names else catalog
-
-
-def find_namespaces_elsewhere(
-    registered: Catalog, target: Catalog, cluster: str
-) -> dict[NamespaceName, tuple[str, ...]]:
-    """Map each namespace that is, and stays, only on other clusters to these clusters."""
-    return {
-        name: space.clusters
-        for name, space in registered.namespaces.items()
-        if space.is_elsewhere(cluster)
-        and not (
-            name in target.namespaces and cluster in target.namespaces[name].policies.settings.get(REPLICATION, ())
-        )
-    }
-
-
-def applicable(target: Catalog) -> Catalog:
-    """Return `target` without drafts, with its definitions read, and with the undeclared namespaces that its topics need."""
-    topics = {name: topic for name, topic in target.topics.items() if not is_draft(topic)}
-    needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
-    former = {
-        name: policies for name, policies in target.former.items() if isinstance(name, NamespaceName) or name in topics
-    }
-    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
-
-
-def is_draft(topic: Topic) -> bool:
-    """Return whether the topic is a draft, of which nothing is applied."""
-    return topic.lifecycle == "draft" and not topic.deleted
-
-
-def select(
-    catalog: Catalog,
-    *,
-    topics: Sequence[str] = (),
-    namespaces: Sequence[str] = (),
-    known: Collection[TopicName] = (),
-    known_namespaces: Collection[NamespaceName] = (),
-) -> Catalog:
-    """Return the part of `catalog` with these topics and namespaces, as `select_part` does.
-
-    Raises:
-        UsageError: if a glob or a namespace matches nothing in `catalog` or among the topics and namespaces known elsewhere.
-    """
-    all_namespaces = {*list_namespaces(catalog), *known_namespaces}
-    select_known_topics({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, all_namespaces))
-    return select_part(catalog, topics, namespaces)
-
-
-def add_later_versions(
-    git: Catalog,
-    later: Mapping[TopicName, tuple[SchemaVersion, ...]],
-    registered_catalog: Catalog,
-    find_later_partitions: Callable[[TopicName], int | None] = lambda _: None,
-) -> Catalog:
-    """Return `git`, the approved history up to a position, with the `later` versions and partitions that a registry already has.
-
-    Then these versions do not count as foreign, and the other later versions are not planned. Partitions cannot be removed, so that
-    a target that went back to the position keeps the later partitions.
-    """
-    topics = dict(git.topics)
-    for name, topic in git.topics.items():
-        registered_topic, later_count = registered_catalog.topics.get(name), find_later_partitions(name)
-        count = registered_topic.partitions if registered_topic else None
-        if topic.partitions and count and later_count and topic.partitions < count <= later_count:
-            topics[name] = replace(topic, partitions=count)
-    for name, versions in later.items():
-        contents = Contents(registered_catalog.versions(name))
-        registered_numbers = [
-            version.number for version in versions if version.info and contents.find(version.info.load())
-        ]
-        if registered_numbers:
-            registered = [
-                version
-                for version in versions
-                if version.number in registered_numbers or not (version.info or version.number > registered_numbers[-1])
-            ]
-            topics[name] = replace(topics[name], versions=(*topics[name].versions, *registered))
-    return replace(git, topics=topics)
-
-
-def renamed(catalog: Catalog, names: TargetNames) -> Catalog:
-    """Return `catalog` under a target's names.
-
-    Raises:
-        SchemactlError: if a name is missing on the target, or two names would become one.
-    """
-    if not names:
-        return catalog
-    names.require(list_namespaces(catalog))
-    spaces = [replace(space, name=names.to_target(name)) for name, space in catalog.namespaces.items()]
-    topics = [replace(topic, name=names.to_target(name)) for name, topic in catalog.topics.items()]
-    former = {names.to_target(name): policies for name, policies in catalog.former.items()}
-    return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics}, former)
-
-
-def rename_numbers(numbers: TargetNumbers | None, names: TargetNames) -> TargetNumbers | None:
-    """Return a target's record of version numbers by the target's own names instead of the declared ones."""
-    if numbers is None or not names:
-        return numbers
-    topics = {names.to_target(name): recorded for name, recorded in numbers.topics.items()}
-    accepted = {names.to_target(name): acceptance for name, acceptance in numbers.accepted.items()}
-    return replace(numbers, topics=topics, accepted=accepted)

@@ -20,7 +20,7 @@ from schemactl.core.wording import format_ranges as listed
 from schemactl.core.wording import format_version_numbers
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.deploy import refusals
-from schemactl.deploy.planner import RELAX, Planner, PredictedUploads, UploadKey, applicable, keep_strict_policies
+from schemactl.deploy.planner import RELAX, Planner
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, topic_value
@@ -40,8 +40,8 @@ Lists = Mapping[TopicName, Sequence[NumberPair]]
 
 
 def make_rebuild(
-    base: RegistryState,
-    git: Catalog,
+    registry_state: RegistryState,
+    approved: Catalog,
     lists: Lists,
     *,
     interrupted: Container[TopicName] = (),
@@ -50,14 +50,14 @@ def make_rebuild(
     waivers: WaiversAt = lambda _: (),
     numbers: TargetNumbers | None = None,
 ) -> Plan:
-    """Return the steps that give a registry in the state `base` the version lists that it had.
+    """Return the steps that give a registry the version lists that it had.
 
     A topic without a list gets Git's versions, which are exact if only `apply` wrote to it. Versions that were approved after the
     lists were written follow, as `apply` would add them. Missing namespaces, topics and policies come first.
 
     Args:
-        base: the state of the topics of `git` and of `lists`.
-        git: the approved history, by the target's names.
+        registry_state: the state of the topics of `approved` and of `lists`.
+        approved: the approved history, by the target's names.
         lists: see `Lists`.
         interrupted: topics that had no schema in Git for a time: a deletion may have taken a number, so that they need a list.
         origin: the origin of the plan.
@@ -65,30 +65,16 @@ def make_rebuild(
         waivers: the waivers of versions that a broker rejects.
         numbers: the record of the registry's version numbers, by its own names.
     """
-    approved = applicable(git)
-    others = without_versions(approved, lists)
-    declared = {name for name, topic in approved.topics.items() if topic.schema}
-    uploads: dict[UploadKey, PredictedUploads] = {}
-
-    def compute(catalog: Catalog) -> _Rebuilder:
-        rebuilder = _Rebuilder(base, catalog, origin, permissions, waivers, numbers, uploads)
-        rebuilder.git = approved
-        rebuilder.compute()
-        for name in sorted(declared | {name for name, pairs in lists.items() if pairs}):
-            topic = approved.topics.get(name)
-            versions_of_git = topic.versions if topic and topic.schema else ()
-            rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
-        rebuilder.refuse_scalable_topics()
-        return rebuilder
-
-    plan = keep_strict_policies(others, compute).plan()
+    rebuilder = _Rebuilder(lists, interrupted, registry_state, approved, origin, permissions, waivers, numbers)
+    rebuilder.compute(without_versions(rebuilder.approved, lists))
+    plan = rebuilder.build_plan()
     return replace(
         plan,
         lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items()) if name in plan.scope.topics),
     )
 
 
-def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[NumberPair, ...]]:
+def find_recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[NumberPair, ...]]:
     """Return the lists that the record implies, for each topic with a declared schema and recorded numbers.
 
     A list has every number up to the last recorded one. A soft deletion takes the place of a number whose content is unknown,
@@ -130,11 +116,38 @@ def without_versions(git: Catalog, lists: Lists) -> Catalog:
 
 
 class _Rebuilder(Planner):
-    """A planner that handles everything but versions, and then restores lists."""
+    """A planner that handles everything but versions, and then restores lists.
 
-    def restore(
-        self, name: TopicName, saved: Sequence[NumberPair], git: Sequence[SchemaVersion], *, interrupted: bool
+    Attributes:
+        lists, interrupted: see `make_rebuild`.
+    """
+
+    def __init__(
+        self,
+        lists: Lists,
+        interrupted: Container[TopicName],
+        registry_state: RegistryState,
+        approved: Catalog,
+        origin: Origin,
+        permissions: Permissions,
+        waivers: WaiversAt,
+        numbers: TargetNumbers | None,
     ) -> None:
+        super().__init__(registry_state, approved, origin, permissions, waivers, numbers)
+        self.lists = lists
+        self.interrupted = interrupted
+
+    def compute_steps(self, target: Catalog) -> None:
+        """Compute the steps to `target`, a catalog without versions, and then the steps that restore the lists."""
+        self.start(target)
+        self.add_changes()
+        topics = self.approved.topics
+        declared = {name for name, topic in topics.items() if topic.schema}
+        for name in sorted(declared | {name for name, pairs in self.lists.items() if pairs}):
+            self.restore(name, self.lists.get(name, ()), topics[name].versions if name in declared else ())
+        self.refuse_scalable_topics()
+
+    def restore(self, name: TopicName, saved: Sequence[NumberPair], git: Sequence[SchemaVersion]) -> None:
         """Add the steps that restore the topic's list and then add Git's later versions, or the refusal that prevents them.
 
         A topic that still has its complete list gets only Git's later versions. A topic without a list counts as complete if it
@@ -145,7 +158,7 @@ class _Rebuilder(Planner):
         registered = self.list_versions(name)
         if registered and name in self.permissions.force_delete:
             readable = tuple(version.number for version in get_live_versions(registered))
-            retained = self.base.retained.get(name, "")
+            retained = self.covered_state.retained.get(name, "")
             if retained and name not in self.permissions.unreadable:
                 self.refusals.append(refusals.refuse_rebuild(name, retained, self.commands))
                 return
@@ -164,7 +177,7 @@ class _Rebuilder(Planner):
                 NumberPair(replace(version, info=upload(version)), version, readable=True)
                 for version in get_live_versions(git)
             ]
-            if interrupted:
+            if name in self.interrupted:
                 self._reject(name, *_UNKNOWN)
             elif obstacle := self._find_obstacle(name, first, entries):
                 self._reject(name, *obstacle)

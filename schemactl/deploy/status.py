@@ -26,7 +26,6 @@ from schemactl.core.schema import Commit, get_live_versions
 from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.drift import DriftKind, DriftReport
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
-from schemactl.deploy.planner import applicable
 from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,
@@ -40,6 +39,7 @@ from schemactl.deploy.steps import (
     TakeNumber,
     UnreadableDeclaration,
 )
+from schemactl.deploy.target_catalog import select_applicable
 
 _SKEW_S = 60
 """The largest difference of the clocks of a registry and of the machine that applies."""
@@ -123,7 +123,7 @@ class TargetStatus:
     def latest(self) -> Mapping[TopicName, LatestVersion]:
         """The latest version of each topic that the target has, by declared names."""
         latest_by_topic = {}
-        for name, topic in applicable(self.drift.git).topics.items():
+        for name, topic in select_applicable(self.drift.git).topics.items():
             if topic.deleted or not topic.versions:
                 continue
             registered = get_live_versions(self.drift.held.versions(name))
@@ -135,7 +135,7 @@ class TargetStatus:
     @property
     def topics(self) -> int:
         """The number of approved topics, without drafts and topics that are no longer declared."""
-        return sum(not topic.deleted for topic in applicable(self.drift.git).topics.values())
+        return sum(not topic.deleted for topic in select_applicable(self.drift.git).topics.values())
 
     @property
     def versions(self) -> int:
@@ -339,7 +339,7 @@ def changes_between(older: Catalog, newer: Catalog) -> tuple[Change, ...]:
     """Return the changes of the commits between two positions, without drafts."""
     return tuple(
         change
-        for change in find_changes(applicable(older), applicable(newer))
+        for change in find_changes(select_applicable(older), select_applicable(newer))
         # Only a new generation makes an approved history differ from an earlier part of itself.
         if not isinstance(change, VersionsUnknown | NumbersDiffer)
     )

@@ -42,8 +42,8 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo
 from schemactl.deploy.apply import Result, apply_plan
-from schemactl.deploy.planner import scope_of
 from schemactl.deploy.steps import PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
+from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
 TARGET = make_catalog(make_topic(ORDERS, A, B, C), make_topic(REFUNDS, A, B), sales=Policies(S.FULL))
@@ -456,7 +456,7 @@ def run_apply(
     """Apply to a registry with these faults, and return the result and the contents of the registry."""
     with closing(Failing(faults)) as registry:
         result = apply_plan(plan_for(registry, catalog, relax=relax), registry, parallel=parallel)
-        contents = registry.read(scope_of(catalog))
+        contents = registry.read(find_scope(catalog))
         assert all(registry.find_relaxed_topic(name) is None for name in catalog.topics)
     topics = {
         name: replace(topic, versions=tuple(replace(version, timestamp_ms=0) for version in topic.versions))

@@ -18,7 +18,7 @@ from forks import Say, assert_killed, fork_process, kill_oneself
 from schemactl.core.catalog import Catalog
 from schemactl.core.policies import Policies
 from schemactl.deploy.apply import apply_plan
-from schemactl.deploy.planner import scope_of
+from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def apply(path: Path, target: Catalog, say: Say, *, last: int | None = None) -> 
 def without_times(path: Path, target: Catalog) -> Catalog:
     """Return the contents of the registry without times, which are further apart after a killed run."""
     with closing(EmbeddedRegistry(str(path))) as registry:
-        contents = registry.read(scope_of(target))
+        contents = registry.read(find_scope(target))
     topics = {
         name: replace(topic, versions=tuple(replace(version, timestamp_ms=0) for version in topic.versions))
         for name, topic in contents.topics.items()

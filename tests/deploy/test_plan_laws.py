@@ -35,9 +35,10 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.drift import DriftKind, find
-from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import Origin, Permissions, RegisterVersion, SetPolicies
+from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow
@@ -175,7 +176,7 @@ def test_a_registry_that_follows_generations_has_gits_numbers_at_each_moment(
             assert plan_for(registry, target).steps == ()
             assert find_drift(registry, target) == set()
             current = get_live_versions(target.topics[ORDERS].versions)
-            versions_there = registry.read(scope_of(target)).topics[ORDERS].versions
+            versions_there = registry.read(find_scope(target)).topics[ORDERS].versions
             assert [
                 (version.number, version.info and remove_upload_properties(version.info))
                 for version in get_live_versions(versions_there)
@@ -207,7 +208,7 @@ def is_reset(step: SetPolicies) -> bool:
 
 
 def find_drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
-    state = observe(registry, scope_of(target))
+    state = observe(registry, find_scope(target))
     origin = Origin("local", registry.url, registry.release, "main", None)
     plan = make_plan(state, target, origin=origin, permissions=Permissions())
     subject = find(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))

@@ -18,9 +18,10 @@ from schemactl.core.catalog import Catalog, Namespace, Topic, list_namespaces, s
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import CreateTenant, Origin, Permissions, Plan, PlanNote, PlanRefusal, PlanStep
+from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow
@@ -112,7 +113,7 @@ permissions = st.builds(
 
 
 def make_shard(registry: EmbeddedRegistry, target: Catalog, allowed: Permissions, origin: Origin) -> Plan:
-    state = observe(registry, scope_of(target), git=target)
+    state = observe(registry, find_scope(target), git=target)
     names = target.topics.keys()
     allowed = replace(allowed, delete=allowed.delete & names, force_delete=allowed.force_delete & names)
     return make_plan(state, target, origin=origin, permissions=allowed)

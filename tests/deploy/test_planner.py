@@ -50,7 +50,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.plan_json import plan_digest
-from schemactl.deploy.planner import make_plan, renamed, scope_of, select
+from schemactl.deploy.planner import make_plan
 from schemactl.deploy.rebuild import make_rebuild
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import (
@@ -67,6 +67,7 @@ from schemactl.deploy.steps import (
     RestoreStrategy,
     SetPolicies,
 )
+from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_known_part
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import RelaxedTopic
 from schemactl.report.plan import render_plan
@@ -111,7 +112,7 @@ def test_after_apply_the_plan_is_empty_and_the_numbers_are_gits(registry: Embedd
 
 def test_every_upload_is_stamped_with_its_commit(registry: EmbeddedRegistry) -> None:
     carry_out(registry, make_orders(record(ID, owner="orders-team")))
-    (version,) = registry.read(scope_of(make_orders(A))).topics[ORDERS].versions
+    (version,) = registry.read(find_scope(make_orders(A))).topics[ORDERS].versions
     assert version.info is not None
     assert version.info.properties == {"owner": "orders-team", COMMIT_PROPERTY: commit(0).id}
 
@@ -394,7 +395,7 @@ def test_a_topic_that_cannot_be_applied_is_refused(
 def test_a_target_may_call_namespaces_otherwise(registry: EmbeddedRegistry) -> None:
     prod, other = NamespaceName("shop-prod", "sales"), NamespaceName("web", "sales")
     names = TargetNames("prod", namespaces={SALES: prod, other: prod})
-    target = renamed(make_orders(A, sales=Policies(S.FULL)), names)
+    target = rename_catalog(make_orders(A, sales=Policies(S.FULL)), names)
     other_name = TopicName("shop-prod", "sales", "orders")
     assert names.to_target(ORDERS) == other_name
     assert target == Catalog({prod: Namespace(prod, Policies(S.FULL))}, {other_name: make_topic(other_name, A)})
@@ -402,7 +403,7 @@ def test_a_target_may_call_namespaces_otherwise(registry: EmbeddedRegistry) -> N
     assert read_definitions(registry, other_name) == [A]
     more = Topic(TopicName("web", "sales", "more"))
     with pytest.raises(SchemactlError, match="shop/sales and web/sales would both be shop-prod/sales there"):
-        renamed(make_catalog(make_topic(ORDERS, A), more), names)
+        rename_catalog(make_catalog(make_topic(ORDERS, A), more), names)
 
 
 def test_a_selection_keeps_the_namespaces_of_its_topics() -> None:
@@ -410,16 +411,16 @@ def test_a_selection_keeps_the_namespaces_of_its_topics() -> None:
     clicks = TopicName("shop", "web", "clicks")
     whole = make_catalog(make_topic(ORDERS, A), make_topic(REFUNDS, A), make_topic(clicks, A))
     whole = replace(whole, namespaces={**whole.namespaces, other: Namespace(other)})
-    assert select(whole) == whole
-    assert set(select(whole, topics=["*/orders", "shop/web/*"]).topics) == {ORDERS, clicks}
-    assert set(select(whole, topics=["persistent://shop/sales/refunds"]).namespaces) == {SALES}
-    assert set(select(whole, namespaces=["shop/web"]).topics) == {clicks}
-    assert set(select(whole, namespaces=["shop/web"]).namespaces) == {other}
-    assert set(select(whole, namespaces=["shop/web", "shop/sales"], topics=["*/orders"]).topics) == {ORDERS}
+    assert select_known_part(whole) == whole
+    assert set(select_known_part(whole, topics=["*/orders", "shop/web/*"]).topics) == {ORDERS, clicks}
+    assert set(select_known_part(whole, topics=["persistent://shop/sales/refunds"]).namespaces) == {SALES}
+    assert set(select_known_part(whole, namespaces=["shop/web"]).topics) == {clicks}
+    assert set(select_known_part(whole, namespaces=["shop/web"]).namespaces) == {other}
+    assert set(select_known_part(whole, namespaces=["shop/web", "shop/sales"], topics=["*/orders"]).topics) == {ORDERS}
     with pytest.raises(UsageError, match="no topic of the approved history"):
-        select(whole, topics=["*/ordres"])
+        select_known_part(whole, topics=["*/ordres"])
     with pytest.raises(UsageError, match="unknown namespace in the approved history"):
-        select(whole, namespaces=["shop/wbe"])
+        select_known_part(whole, namespaces=["shop/wbe"])
 
 
 GONE = make_orders(A, B, schema=None, deleted=True)
@@ -446,7 +447,7 @@ def plan_catalog(registry: Retaining, *, force: bool = False, unreadable: bool =
     named = frozenset({ORDERS})
     permissions = Permissions(force_delete=named) if force else Permissions(delete=named)
     permissions = replace(permissions, unreadable=named if unreadable else frozenset())
-    state = observe(registry, scope_of(GONE), deletions=named)
+    state = observe(registry, find_scope(GONE), deletions=named)
     return make_plan(state, GONE, origin=ORIGIN, permissions=permissions)
 
 
@@ -486,7 +487,7 @@ def test_a_rebuild_deletes_what_messages_need_only_if_it_is_allowed(
 ) -> None:
     named = frozenset({ORDERS})
     git = make_orders(B)
-    state = observe(open_retaining, scope_of(git), deletions=named)
+    state = observe(open_retaining, find_scope(git), deletions=named)
     permissions = Permissions(force_delete=named, unreadable=named if unreadable else frozenset())
     plan = make_rebuild(state, git, {}, origin=ORIGIN, permissions=permissions)
     if unreadable:
@@ -557,7 +558,7 @@ def plan_with_waivers(registry: EmbeddedRegistry, waivers: dict[str, Waiver], ta
     def list_waivers(one: Commit) -> list[Waiver]:
         return [waivers[one.id]] if one.id in waivers else []
 
-    state = observe(registry, scope_of(target))
+    state = observe(registry, find_scope(target))
     return make_plan(state, target, origin=ORIGIN, permissions=Permissions(), waivers=list_waivers)
 
 

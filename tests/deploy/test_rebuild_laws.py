@@ -35,10 +35,10 @@ from schemactl.core.names import TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
-from schemactl.deploy.planner import applicable, scope_of
 from schemactl.deploy.rebuild import Lists, make_rebuild, without_versions
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import Permissions, Plan
+from schemactl.deploy.target_catalog import find_scope, select_applicable
 from schemactl.deploy.version_numbers import FORMAT_VERSION, read_lists, topic_values
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import Registry, Scope
@@ -58,13 +58,13 @@ def make_approved(contents: list[SchemaInfo], count: int) -> Catalog:
 
 
 def rebuild(registry: Registry, git: Catalog, lists: Lists) -> Plan:
-    state = observe(registry, scope_of(without_versions(applicable(git), lists)))
+    state = observe(registry, find_scope(without_versions(select_applicable(git), lists)))
     return make_rebuild(state, git, lists, origin=ORIGIN, permissions=Permissions())
 
 
 def export_lists(registry: Registry, git: Catalog) -> Lists:
     """The lists, after a journey through a file."""
-    contents = registry.read(scope_of(git))
+    contents = registry.read(find_scope(git))
     document = {"format_version": FORMAT_VERSION, "target": "local", "topics": topic_values(git=git, registry=contents)}
     with TemporaryDirectory() as folder:
         path = Path(folder, "numbers.json")

@@ -23,7 +23,7 @@ from schemactl.declare.target_numbers import (
     target_number,
     target_versions,
 )
-from schemactl.deploy.rebuild import recorded_lists
+from schemactl.deploy.rebuild import find_recorded_lists
 from schemactl.deploy.version_numbers import find_topic_apart
 
 CONTENTS = [make_order_info("id", **{f"f{number}": 0}) for number in range(8)]
@@ -356,7 +356,7 @@ def test_a_record_has_other_numbers_unless_it_repeats_gits(record: TopicNumbers 
 def test_a_rebuild_deletes_up_to_a_number_without_meaning() -> None:
     """Number 2 is neither listed nor Git's: its tombstone also deletes the numbers before it."""
     catalog = Catalog(topics={ORDERS: topic_of_versions(2)})
-    [pairs] = recorded_lists(catalog, make_numbers(make_git(3, 0), NumberEntry(4, foreign=FOREIGN))).values()
+    [pairs] = find_recorded_lists(catalog, make_numbers(make_git(3, 0), NumberEntry(4, foreign=FOREIGN))).values()
     assert [(pair.registry.number, pair.registry.info) for pair in pairs if pair.registry] == [
         (0, None),
         (1, None),
