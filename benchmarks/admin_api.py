@@ -29,7 +29,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.deploy.planner import make_plan
-from schemactl.deploy.registry_state import observe
+from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import Origin, Permissions
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.pulsar.http import AdminConnection
@@ -130,7 +130,7 @@ async def serve() -> None:
 def plan(port: int, target: Catalog) -> int:
     """Return the number of steps in the plan."""
     with closing(PulsarRegistry(f"http://127.0.0.1:{port}")) as registry:
-        state = observe(registry, find_scope(target))
+        state = read_registry_state(registry, find_scope(target))
         origin = Origin("prod", registry.url, Release.R4_0, "main", None)
         return len(make_plan(state, target, origin=origin, permissions=Permissions()).steps)
 

@@ -33,7 +33,7 @@ from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.deploy.plan_json import document
 from schemactl.deploy.planner import make_plan
-from schemactl.deploy.registry_state import RegistryState, observe
+from schemactl.deploy.registry_state import RegistryState, read_registry_state
 from schemactl.deploy.steps import Origin, Permissions
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -79,7 +79,7 @@ def measure(kind: str, topics: int) -> dict[str, float]:
         target = select_part(target, (), [str(next(iter(target.namespaces)))]) if topics else target
     start_s = time.process_time()
     with closing(EmbeddedRegistry(":memory:")) as registry:
-        state = observe(registry, find_scope(target), git=target)
+        state = read_registry_state(registry, find_scope(target), git=target)
     if kind == "unchanged":
         state = hold_everything(state, target)
     plan = make_plan(state, target, origin=ORIGIN, permissions=Permissions(create_tenants=True))

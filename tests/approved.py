@@ -14,7 +14,7 @@ from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.planner import make_plan
-from schemactl.deploy.registry_state import observe
+from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import Origin, Permissions, Plan
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Registry, Scope
@@ -72,7 +72,7 @@ def make_orders(*infos: SchemaInfo | None, sales: Policies | None = Policies(), 
 
 def plan_for(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
     """The plan that makes `registry` hold `target`."""
-    state = observe(registry, find_scope(target), git=target)
+    state = read_registry_state(registry, find_scope(target), git=target)
     return make_plan(state, target, origin=ORIGIN, permissions=Permissions(**permissions))
 
 

@@ -741,7 +741,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
 def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) -> tuple[ReadyPlan, list[str]]:
     """Return the plan, and the sources of its numbers; `lists` come from the file `args.numbers`."""
     from schemactl.deploy.rebuild import find_recorded_lists, make_rebuild, without_versions
-    from schemactl.deploy.registry_state import observe
+    from schemactl.deploy.registry_state import read_registry_state
     from schemactl.deploy.steps import Permissions
     from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_applicable, select_known_part
 
@@ -780,7 +780,9 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
         unreadable=frozenset(find_names(args.allow_unreadable_messages)),
     )
     plan = make_rebuild(
-        observe(target.registry, find_scope(without_versions(select_applicable(git), lists)), deletions=deletions),
+        read_registry_state(
+            target.registry, find_scope(without_versions(select_applicable(git), lists)), deletions=deletions
+        ),
         git,
         lists,
         interrupted={target.names.to_target(name) for name in selected.topics if approved.was_interrupted(name)},

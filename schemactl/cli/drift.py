@@ -245,7 +245,7 @@ class DriftRequest:
 
     def observe(self) -> tuple[Catalog, RegistryState]:
         """Return the selected part of Git by the target's names, and the state of the registry, which takes long to read."""
-        from schemactl.deploy.registry_state import observe
+        from schemactl.deploy.registry_state import read_registry_state
         from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_known_part
         from schemactl.registry.interface import Scope
 
@@ -262,7 +262,7 @@ class DriftRequest:
         )
         git = rename_catalog(selected, names)
         declared = _add_topic_settings(find_scope(git), git)
-        return git, observe(registry, _add_selected(declared, unmanaged, scope, names), git=git)
+        return git, read_registry_state(registry, _add_selected(declared, unmanaged, scope, names), git=git)
 
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
         """Return the drift between `git` and the state of the registry; `awaited` as for `make_plan`."""

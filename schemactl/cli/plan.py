@@ -356,12 +356,12 @@ class PlanRequest:
 
     def observe(self) -> RegistryState:
         """Read the state of the registry. This takes long, and does not use Git."""
-        from schemactl.deploy.registry_state import observe
+        from schemactl.deploy.registry_state import read_registry_state
         from schemactl.deploy.target_catalog import find_scope
 
         registry = self.target.registry
         with self.target.context.show_work(f"reading the registry of {self.target.name}"):
-            state = observe(
+            state = read_registry_state(
                 registry,
                 find_scope(self.catalog),
                 deletions=self.permissions.delete | self.permissions.force_delete,

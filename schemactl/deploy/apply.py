@@ -13,7 +13,7 @@ from typing import Final
 from schemactl.core.deadline import PARALLEL, OutOfTime, Worker
 from schemactl.core.errors import SchemactlError, StalePlan, UnusableCredentials
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.deploy.registry_state import observe, state_changes, state_values
+from schemactl.deploy.registry_state import read_registry_state, state_changes, state_values
 from schemactl.deploy.steps import Lane, NumberedStep, Plan, PlanStep, RegisterVersion, RelaxStrategy, phases
 from schemactl.deploy.steps.register_version import expect_same_content
 from schemactl.deploy.steps.restore_strategy import restore
@@ -114,7 +114,7 @@ def apply_plan(
 
 def _expect_unchanged(plan: Plan, registry: Registry) -> None:
     """Raise StalePlan if the registry has changed since the plan was made."""
-    state = observe(registry, plan.scope)
+    state = read_registry_state(registry, plan.scope)
     if changes := list(state_changes(plan.state, state_values(state, plan.scope))):
         more = f"; and {len(changes) - _MOST_LISTED} more" if len(changes) > _MOST_LISTED else ""
         stale = StalePlan(

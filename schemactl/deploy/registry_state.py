@@ -65,7 +65,7 @@ class RegistryState:
         return frozenset(name for name, space in self.catalog.namespaces.items() if space.deleted)
 
 
-def observe(
+def read_registry_state(
     registry: Registry, scope: Scope, *, deletions: AbstractSet[TopicName] = frozenset(), git: Catalog | None = None
 ) -> RegistryState:
     """Read the current state of `scope` in `registry`.
@@ -75,8 +75,8 @@ def observe(
     """
     catalog = registry.read(scope)
     namespaces, topics = dict(catalog.namespaces), dict(catalog.topics)
-    # `relax` can only have changed such topics and namespaces.
-    open_topics = {
+    # Only topics that accept everything, or for which automatic updates are off, can be relaxed.
+    relaxable = {
         name
         for name, topic in topics.items()
         if topic.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
@@ -85,25 +85,15 @@ def observe(
         if space.policies.is_allow_auto_update_schema is False and (
             relaxed_topic := registry.updates_off_for(space.name)
         ):
-            open_topics.add(relaxed_topic)
+            relaxable.add(relaxed_topic)
             policies = replace(space.policies, is_allow_auto_update_schema=True)
             namespaces[space.name] = replace(space, policies=policies)
-    relaxed = {name: left for name in sorted(open_topics) if (left := registry.find_relaxed_topic(name))}
+    relaxed = {name: left for name in sorted(relaxable) if (left := registry.find_relaxed_topic(name))}
     for name in relaxed.keys() & topics.keys():
         policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name].strategy)
         topics[name] = replace(topics[name], policies=policies)
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
-    ending = {
-        name
-        for name, topic in topics.items()
-        if git and get_live_versions(topic.versions) and is_behind(topic.versions, git.versions(name))
-    }
-    retained = {name: reason for name in sorted(deletions | ending) if (reason := registry.retained(name))}
-    lost = [name for name, topic in git.topics.items() if topic.schema is not None] if git else []
-    for name in lost:
-        registered = topics.get(name)
-        if registered and not registered.versions and (reason := registry.retained(name, written_with_schema=True)):
-            retained[name] = reason
+    retained = _read_retained_messages(registry, Catalog(namespaces, topics), deletions, git)
     tenants = {name.tenant for name in scope.namespaces - namespaces.keys()}
     persistent_names = {
         replace(name, domain="persistent"): name
@@ -124,6 +114,26 @@ def observe(
         occupied,
         registry.configuration,
     )
+
+
+def _read_retained_messages(
+    registry: Registry, registered: Catalog, deletions: AbstractSet[TopicName], git: Catalog | None
+) -> dict[TopicName, str]:
+    """Return the messages that topics retain, for the topics that `read_registry_state` names."""
+    if git is None:
+        return {name: reason for name in sorted(deletions) if (reason := registry.retained(name))}
+    with_new_generation = {
+        name
+        for name, topic in registered.topics.items()
+        if get_live_versions(topic.versions) and is_behind(topic.versions, git.versions(name))
+    }
+    retained = {name: reason for name in sorted(deletions | with_new_generation) if (reason := registry.retained(name))}
+    for name, topic in git.topics.items():
+        registered_topic = registered.topics.get(name)
+        is_without_schema = registered_topic is not None and not registered_topic.versions
+        if topic.schema and is_without_schema and (reason := registry.retained(name, written_with_schema=True)):
+            retained[name] = reason
+    return retained
 
 
 def state_values(state: RegistryState, scope: Scope) -> Json:

@@ -36,7 +36,7 @@ from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.drift import DriftKind, find
 from schemactl.deploy.planner import make_plan
-from schemactl.deploy.registry_state import observe
+from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import Origin, Permissions, RegisterVersion, SetPolicies
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -208,7 +208,7 @@ def is_reset(step: SetPolicies) -> bool:
 
 
 def find_drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
-    state = observe(registry, find_scope(target))
+    state = read_registry_state(registry, find_scope(target))
     origin = Origin("local", registry.url, registry.release, "main", None)
     plan = make_plan(state, target, origin=origin, permissions=Permissions())
     subject = find(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))

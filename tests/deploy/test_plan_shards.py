@@ -19,7 +19,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.deploy.planner import make_plan
-from schemactl.deploy.registry_state import observe
+from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import CreateTenant, Origin, Permissions, Plan, PlanNote, PlanRefusal, PlanStep
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -113,7 +113,7 @@ permissions = st.builds(
 
 
 def make_shard(registry: EmbeddedRegistry, target: Catalog, allowed: Permissions, origin: Origin) -> Plan:
-    state = observe(registry, find_scope(target), git=target)
+    state = read_registry_state(registry, find_scope(target), git=target)
     names = target.topics.keys()
     allowed = replace(allowed, delete=allowed.delete & names, force_delete=allowed.force_delete & names)
     return make_plan(state, target, origin=origin, permissions=allowed)

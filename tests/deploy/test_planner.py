@@ -52,7 +52,7 @@ from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.plan_json import plan_digest
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.rebuild import make_rebuild
-from schemactl.deploy.registry_state import observe
+from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTopic,
@@ -447,7 +447,7 @@ def plan_catalog(registry: Retaining, *, force: bool = False, unreadable: bool =
     named = frozenset({ORDERS})
     permissions = Permissions(force_delete=named) if force else Permissions(delete=named)
     permissions = replace(permissions, unreadable=named if unreadable else frozenset())
-    state = observe(registry, find_scope(GONE), deletions=named)
+    state = read_registry_state(registry, find_scope(GONE), deletions=named)
     return make_plan(state, GONE, origin=ORIGIN, permissions=permissions)
 
 
@@ -487,7 +487,7 @@ def test_a_rebuild_deletes_what_messages_need_only_if_it_is_allowed(
 ) -> None:
     named = frozenset({ORDERS})
     git = make_orders(B)
-    state = observe(open_retaining, find_scope(git), deletions=named)
+    state = read_registry_state(open_retaining, find_scope(git), deletions=named)
     permissions = Permissions(force_delete=named, unreadable=named if unreadable else frozenset())
     plan = make_rebuild(state, git, {}, origin=ORIGIN, permissions=permissions)
     if unreadable:
@@ -558,7 +558,7 @@ def plan_with_waivers(registry: EmbeddedRegistry, waivers: dict[str, Waiver], ta
     def list_waivers(one: Commit) -> list[Waiver]:
         return [waivers[one.id]] if one.id in waivers else []
 
-    state = observe(registry, find_scope(target))
+    state = read_registry_state(registry, find_scope(target))
     return make_plan(state, target, origin=ORIGIN, permissions=Permissions(), waivers=list_waivers)
 
 

@@ -36,7 +36,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.rebuild import Lists, make_rebuild, without_versions
-from schemactl.deploy.registry_state import observe
+from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import Permissions, Plan
 from schemactl.deploy.target_catalog import find_scope, select_applicable
 from schemactl.deploy.version_numbers import FORMAT_VERSION, read_lists, topic_values
@@ -58,7 +58,7 @@ def make_approved(contents: list[SchemaInfo], count: int) -> Catalog:
 
 
 def rebuild(registry: Registry, git: Catalog, lists: Lists) -> Plan:
-    state = observe(registry, find_scope(without_versions(select_applicable(git), lists)))
+    state = read_registry_state(registry, find_scope(without_versions(select_applicable(git), lists)))
     return make_rebuild(state, git, lists, origin=ORIGIN, permissions=Permissions())
 
 

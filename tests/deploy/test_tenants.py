@@ -13,7 +13,7 @@ from estate import Estate
 from scratch import write_declaration
 
 from schemactl.core.names import NamespaceName
-from schemactl.deploy.registry_state import observe, state_values
+from schemactl.deploy.registry_state import read_registry_state, state_values
 from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
@@ -109,9 +109,9 @@ def test_where_namespaces_have_to_be_declared_the_refusal_is_about_the_namespace
 def test_a_plan_is_stale_when_somebody_creates_its_tenant_first(cluster_url: str) -> None:
     scope = Scope(frozenset({NamespaceName("shop", "sales")}), frozenset())
     with closing(PulsarRegistry(cluster_url)) as registry:
-        before = observe(registry, scope)
+        before = read_registry_state(registry, scope)
         registry.create_tenant("shop")
-        after = observe(registry, scope)
+        after = read_registry_state(registry, scope)
     assert before.missing_tenants == {"shop"}
     assert not after.missing_tenants
     assert state_values(before, scope) != state_values(after, scope)

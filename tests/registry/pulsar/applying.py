@@ -9,7 +9,7 @@ from pulsar_histories import History
 from schemactl.core.errors import SchemactlError
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.planner import make_plan
-from schemactl.deploy.registry_state import observe
+from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import Permissions, Plan
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Registry
@@ -20,7 +20,7 @@ MAX_RUNS = 30
 
 def plan_history(registry: Registry, history: History) -> Plan:
     """Return the plan of the history, which must not have rejections."""
-    state = observe(registry, find_scope(history.target))
+    state = read_registry_state(registry, find_scope(history.target))
     permissions = Permissions(delete=history.deleted & history.target.topics.keys(), relax=True)
     plan = make_plan(state, history.target, origin=history.origin, permissions=permissions)
     assert not plan.refusals, plan.refusals

@@ -19,7 +19,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.deploy.planner import make_plan
-from schemactl.deploy.registry_state import observe
+from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import Origin, Permissions
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Scope
@@ -57,7 +57,9 @@ def test_the_plan_predicts_the_releases_answer(release: str, definition: str, ac
     target = Catalog({space: Namespace(space)}, {orders: Topic(orders, info, (SchemaVersion(0, info),))})
     with brokers.open_registry(brokers.start_broker(release)) as registry:
         origin = Origin("prod", registry.url, registry.release, "main", None)
-        plan = make_plan(observe(registry, find_scope(target)), target, origin=origin, permissions=Permissions())
+        plan = make_plan(
+            read_registry_state(registry, find_scope(target)), target, origin=origin, permissions=Permissions()
+        )
         registry.create_namespace(space)
         if release in accepted_by:
             assert plan.refusals == ()
