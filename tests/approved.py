@@ -79,7 +79,7 @@ def plan_for(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
 def carry_out(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
     """Make a plan, apply all of it, and return it."""
     plan = plan_for(registry, target, **permissions)
-    result = apply_plan(plan, registry, progress=lambda _number, _step: None)
+    result = apply_plan(plan, registry)
     assert result.failure is None, result.failure
     return plan
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline
     from schemactl.core.names import TopicName
-    from schemactl.deploy.apply import Result
+    from schemactl.deploy.apply import ApplyResult
     from schemactl.deploy.rebuild import Lists
     from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.steps import Plan, PlanStep
@@ -248,7 +248,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     """
     from schemactl.cli.apply_results import ApplyRecord
     from schemactl.core.json_values import read_commit
-    from schemactl.deploy.apply import Result, restore_after
+    from schemactl.deploy.apply import ApplyResult, restore_after
     from schemactl.deploy.receipt import read_receipt
     from schemactl.history import Position
     from schemactl.history.target_history import view_on_target
@@ -322,7 +322,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
         except SchemactlError as error:
             if not isinstance(error, UsageError):
                 restore_after(error, registry, _relaxed_topics(ready.plan))
-                ApplyRecord(ready, args.result).end(Result(ready.plan, stopped=error), registry)
+                ApplyRecord(ready, args.result).end(ApplyResult(ready.plan, stopped=error), registry)
             raise
         yield ready
 
@@ -480,10 +480,10 @@ def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: De
     return [_print_result(result, ready) for ready, result in zip(plans, results, strict=True)]
 
 
-def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> Result:
+def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> ApplyResult:
     """Carry out one plan, and record what is done in its result file."""
     from schemactl.cli.apply_results import ApplyRecord
-    from schemactl.deploy.apply import Result, apply_plan
+    from schemactl.deploy.apply import ApplyResult, apply_plan
 
     plan, registry, context = ready.plan, ready.target.registry, ready.target.context
     progress = ApplyProgress(len(plan.steps), context)
@@ -503,15 +503,15 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
         result = apply_plan(
             plan,
             registry,
-            begun=progress.record_start,
-            progress=complete_step,
-            waiting=tick,
+            on_step_started=progress.record_start,
+            on_step_done=complete_step,
+            on_wait=tick,
             parallel=args.parallel,
             fail_fast=args.fail_fast,
             is_current=ready.is_current,
         )
     except SchemactlError as error:
-        record.end(Result(plan, stopped=error), registry)
+        record.end(ApplyResult(plan, stopped=error), registry)
         raise
     except (KeyboardInterrupt, OutOfTime) as error:
         if not context.subject:
@@ -524,7 +524,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
     return result
 
 
-def _print_result(result: Result | SchemactlError, ready: ReadyPlan) -> int:
+def _print_result(result: ApplyResult | SchemactlError, ready: ReadyPlan) -> int:
     """Print what was done, and return the exit code of `apply`; raise the error if there is only one target."""
     from schemactl.core.environment import get_ci_run
     from schemactl.report import drift

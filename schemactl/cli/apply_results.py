@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaVersion
-    from schemactl.deploy.apply import Result
+    from schemactl.deploy.apply import ApplyResult
     from schemactl.deploy.refusals import Awaited
     from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
@@ -218,7 +218,7 @@ class ApplyRecord:
             os.fsync(self._file)
             self._synced_s = time.monotonic()
 
-    def end(self, result: Result, registry: Registry) -> None:
+    def end(self, result: ApplyResult, registry: Registry) -> None:
         """Write the final result."""
         from schemactl.deploy.plan_json import write_json
         from schemactl.report.plan import make_result_document

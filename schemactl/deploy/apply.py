@@ -32,7 +32,7 @@ OnStep = Callable[[int, PlanStep], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ApplyResult:
     """The outcome of a plan.
 
     Attributes:
@@ -66,21 +66,17 @@ class Result:
         return any(isinstance(error, StalePlan) for error in self.failures.values())
 
 
-def ignore_step(_number: int, _step: PlanStep) -> None:
-    """Do nothing about a step."""
-
-
 def apply_plan(
     plan: Plan,
     registry: Registry,
     *,
-    progress: OnStep = ignore_step,
-    begun: OnStep = ignore_step,
-    waiting: Callable[[], None] = lambda: None,
+    on_step_started: OnStep = lambda _number, _step: None,
+    on_step_done: OnStep = lambda _number, _step: None,
+    on_wait: Callable[[], None] = lambda: None,
     parallel: int = PARALLEL,
     fail_fast: bool = False,
     is_current: bool = False,
-) -> Result:
+) -> ApplyResult:
     """Carry out the steps of `plan`: the steps of a topic in order, several topics in parallel, namespaces before their topics.
 
     A failure only ends the work on its topic, or on the topics of its namespace. A step that another `apply` has already carried
@@ -89,9 +85,9 @@ def apply_plan(
     Args:
         plan: the plan.
         registry: the registry to change.
-        progress: called after each step, by one thread at a time.
-        begun: called before each step, by one thread at a time.
-        waiting: called several times a second in the calling thread; an exception from it interrupts the apply.
+        on_step_started: called before each step with its number and the step, by one thread at a time.
+        on_step_done: called after each step with its number and the step, by one thread at a time.
+        on_wait: called several times a second in the calling thread; an exception from it interrupts the apply.
         parallel: the number of topics to process in parallel.
         fail_fast: whether to reject a plan that leaves something out, and to stop after the first failure.
         is_current: whether the registry was just read for the plan; otherwise it is read again and compared.
@@ -108,8 +104,8 @@ def apply_plan(
         )
     if not is_current:
         _expect_unchanged(plan, registry)
-    run = _Run(plan, registry, begun, progress, fail_fast=fail_fast)
-    return run.execute(parallel, waiting)
+    run = _ApplyRun(plan, registry, on_step_started, on_step_done, fail_fast=fail_fast)
+    return run.carry_out(parallel, on_wait)
 
 
 def _expect_unchanged(plan: Plan, registry: Registry) -> None:
@@ -126,14 +122,16 @@ def _expect_unchanged(plan: Plan, registry: Registry) -> None:
         raise stale
 
 
-class _Run:
+class _ApplyRun:
     """Carries out a plan in several threads."""
 
-    def __init__(self, plan: Plan, registry: Registry, begun: OnStep, progress: OnStep, *, fail_fast: bool) -> None:
+    def __init__(
+        self, plan: Plan, registry: Registry, on_step_started: OnStep, on_step_done: OnStep, *, fail_fast: bool
+    ) -> None:
         self._plan = plan
         self._registry = registry
-        self._begun = begun
-        self._progress = progress
+        self._on_step_started = on_step_started
+        self._on_step_done = on_step_done
         self._fail_fast = fail_fast
         self._started: set[int] = set()
         self._done: list[int] = []
@@ -148,12 +146,12 @@ class _Run:
         self._unusable: UnusableCredentials | None = None
         self._raised: BaseException | None = None
 
-    def execute(self, parallel: int, waiting: Callable[[], None]) -> Result:
+    def carry_out(self, parallel: int, on_wait: Callable[[], None]) -> ApplyResult:
         """Carry out the plan."""
         stopped = None
         try:
             for phase in phases(self._plan.steps):
-                self._run_in_parallel(phase, parallel, waiting)
+                self._carry_out_lanes(phase, parallel, on_wait)
         except (KeyboardInterrupt, OutOfTime) as error:
             messages = [error.message if isinstance(error, OutOfTime) else "interrupted", *self._stop_workers()]
             if not self._done and len(messages) == 1:
@@ -169,22 +167,22 @@ class _Run:
             stopped = SchemactlError("a step failed, and --fail-fast ends there", fix="run apply again")
         done, failures = tuple(self._done), dict(sorted(self._failures.items()))
         unfinished = self._started.difference(done, failures) if self._interrupted else ()
-        return Result(self._plan, done, failures, stopped, tuple(sorted(unfinished)))
+        return ApplyResult(self._plan, done, failures, stopped, tuple(sorted(unfinished)))
 
-    def _run_in_parallel(self, lanes: list[Lane], parallel: int, waiting: Callable[[], None]) -> None:
+    def _carry_out_lanes(self, lanes: list[Lane], parallel: int, on_wait: Callable[[], None]) -> None:
         """Carry out `lanes`, `parallel` of them at a time."""
         queue = deque(lanes)
-        self._workers = [Worker(partial(self._run_lanes, queue)) for _ in range(min(parallel, len(lanes)))]
+        self._workers = [Worker(partial(self._work_off_lanes, queue)) for _ in range(min(parallel, len(lanes)))]
         for worker in self._workers:
             worker.start()
         for worker in self._workers:
             while not worker.has_ended:
                 worker.wait(_TICK_S)
-                waiting()
+                on_wait()
         if self._raised is not None:
             raise self._raised
 
-    def _run_lanes(self, lanes: deque[Lane]) -> None:
+    def _work_off_lanes(self, lanes: deque[Lane]) -> None:
         """Carry out lanes in one thread until the queue is empty."""
         try:
             while not self._stopping.is_set():
@@ -207,7 +205,7 @@ class _Run:
                     return
                 with self._lock:
                     self._started.add(number)
-                    self._begun(number, step)
+                    self._on_step_started(number, step)
                 try:
                     step.carry_out(self._context)
                     if isinstance(step, RegisterVersion):
@@ -220,7 +218,7 @@ class _Run:
                     return
                 with self._lock:
                     self._done.append(number)
-                    self._progress(number, step)
+                    self._on_step_done(number, step)
         finally:
             for name in sorted({step.name for _, step in group if isinstance(step, RelaxStrategy)}):
                 self._restore(name, number)

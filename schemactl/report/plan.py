@@ -15,7 +15,7 @@ from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.core.wording import describe_waiver, format_count, format_day, get_name_type
-from schemactl.deploy.apply import Result
+from schemactl.deploy.apply import ApplyResult
 from schemactl.deploy.plan_json import FORMAT_VERSION, document
 from schemactl.deploy.steps import (
     CreateNamespace,
@@ -224,7 +224,7 @@ def _list_part_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
         yield sign, f"{text}{' (widened)' if part.kind == 'widened' else ''}"
 
 
-def render_result(result: Result, *, color: bool = False) -> str:
+def render_result(result: ApplyResult, *, color: bool = False) -> str:
     """Return the failed, untried and left-out steps with their reasons, and the summary, as text."""
     plan = result.plan
     if not result.remaining_steps and not plan.leaves_out:
@@ -259,7 +259,7 @@ def render_result(result: Result, *, color: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _group_failures(result: Result) -> list[list[int]]:
+def _group_failures(result: ApplyResult) -> list[list[int]]:
     """Return the numbers of the failed steps, together where the errors differ only in names, numbers and paths of the steps."""
     groups: dict[tuple[type, str], list[int]] = {}
     for number, error in result.failures.items():
@@ -293,7 +293,7 @@ def _indent(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def make_result_document(result: Result, run: Json | None = None, topics: list[Json] | None = None) -> Json:
+def make_result_document(result: ApplyResult, run: Json | None = None, topics: list[Json] | None = None) -> Json:
     """Return the document that `apply --result` writes when it has ended; keys are not renamed within a format version.
 
     Args:

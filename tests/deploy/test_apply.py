@@ -41,7 +41,7 @@ from schemactl.core.errors import PartlyApplied, RegistryError, SchemactlError, 
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo
-from schemactl.deploy.apply import Result, apply_plan
+from schemactl.deploy.apply import ApplyResult, apply_plan
 from schemactl.deploy.steps import PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -87,8 +87,10 @@ def raise_interrupt(_: Disturbed) -> None:
 def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) -> None:
     reported_steps: list[tuple[int, PlanStep]] = []
     plan = plan_for(registry, TARGET)
-    result = apply_plan(plan, registry, parallel=1, progress=lambda number, step: reported_steps.append((number, step)))
-    assert result == Result(plan, tuple(range(1, len(plan.steps) + 1)))
+    result = apply_plan(
+        plan, registry, parallel=1, on_step_done=lambda number, step: reported_steps.append((number, step))
+    )
+    assert result == ApplyResult(plan, tuple(range(1, len(plan.steps) + 1)))
     assert reported_steps == list(enumerate(plan.steps, 1))
     assert result.remaining_steps == ()
 
@@ -371,7 +373,7 @@ def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(tmp
     registries = [EmbeddedRegistry(str(tmp_path / "registry.db")) for _ in range(3)]
     plan = plan_for(registries[0], target)
 
-    def attempt(registry: EmbeddedRegistry) -> Result | StalePlan:
+    def attempt(registry: EmbeddedRegistry) -> ApplyResult | StalePlan:
         try:
             return apply_plan(plan, registry)
         except StalePlan as stale:
@@ -379,7 +381,7 @@ def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(tmp
 
     with ThreadPoolExecutor(len(registries)) as threads:
         results = list(threads.map(attempt, registries))
-    assert any(isinstance(result, Result) and result.failure is None for result in results)
+    assert any(isinstance(result, ApplyResult) and result.failure is None for result in results)
     for registry in registries:
         assert read_definitions(registry, ORDERS) == read_definitions(registry, REFUNDS) == infos
         assert plan_for(registry, target).steps == ()
@@ -452,7 +454,7 @@ faults = st.sets(
 
 def run_apply(
     catalog: Catalog, faults: set[tuple[str, str, int]], *, parallel: int, relax: bool
-) -> tuple[Result, Catalog]:
+) -> tuple[ApplyResult, Catalog]:
     """Apply to a registry with these faults, and return the result and the contents of the registry."""
     with closing(Failing(faults)) as registry:
         result = apply_plan(plan_for(registry, catalog, relax=relax), registry, parallel=parallel)
@@ -502,7 +504,7 @@ def test_a_topic_has_its_steps_in_order_and_after_those_of_its_namespace() -> No
     reported_steps: list[tuple[int, PlanStep]] = []
     with closing(EmbeddedRegistry(":memory:")) as registry:
         plan = plan_for(registry, catalog)
-        apply_plan(plan, registry, parallel=8, progress=lambda number, step: reported_steps.append((number, step)))
+        apply_plan(plan, registry, parallel=8, on_step_done=lambda number, step: reported_steps.append((number, step)))
     for name in TOPICS:
         numbers = [number for number, step in reported_steps if step.name in (name, name.namespace_name)]
         assert numbers == sorted(numbers)
@@ -586,7 +588,7 @@ def test_an_interrupt_does_not_wait_for_a_step_that_hangs() -> None:
                 raise KeyboardInterrupt
 
         result = apply_plan(
-            plan, registry, waiting=wait_for_others, progress=lambda _, step: reported_steps.append(step)
+            plan, registry, on_wait=wait_for_others, on_step_done=lambda _, step: reported_steps.append(step)
         )
         assert not over.is_set()
         assert str(result.stopped).startswith("interrupted")

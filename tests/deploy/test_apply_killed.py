@@ -48,7 +48,7 @@ def apply(path: Path, target: Catalog, say: Say, *, last: int | None = None) -> 
     registry = EmbeddedRegistry(str(path))
     plan = plan_for(registry, target, relax=True)
     say(len(plan.steps))
-    assert apply_plan(plan, registry, progress=report_progress).failure is None
+    assert apply_plan(plan, registry, on_step_done=report_progress).failure is None
 
 
 def without_times(path: Path, target: Catalog) -> Catalog:

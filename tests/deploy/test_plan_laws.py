@@ -123,7 +123,7 @@ def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
         plan = plan_for(registry, target, **allowed)
         if plan.refusals:
             return
-        result = apply_plan(plan, registry, progress=lambda _number, _step: None)
+        result = apply_plan(plan, registry)
         # apply stops where the registry answers otherwise than predicted.
         assert result.failure is None
         again = plan_for(registry, target, **allowed)
@@ -143,7 +143,7 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
             (step.answer.version, step.version.number) for step in plan.steps if isinstance(step, RegisterVersion)
         ]
         assert all(registrys == gits for registrys, gits in numbers)
-        apply_plan(plan, registry, progress=lambda _number, _step: None)
+        apply_plan(plan, registry)
         for name, declared in target.topics.items():
             ended = last_tombstone(declared.versions)
             expected = [version.info if version.number > ended else None for version in declared.versions]
@@ -172,7 +172,7 @@ def test_a_registry_that_follows_generations_has_gits_numbers_at_each_moment(
                 DriftKind.TOPIC_MISSING,
                 DriftKind.NAMESPACE_MISSING,
             }
-            assert apply_plan(before, registry, progress=lambda _number, _step: None).failure is None
+            assert apply_plan(before, registry).failure is None
             assert plan_for(registry, target).steps == ()
             assert find_drift(registry, target) == set()
             current = get_live_versions(target.topics[ORDERS].versions)
@@ -193,7 +193,7 @@ def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegis
         resets = {step for step in plan.steps if isinstance(step, SetPolicies) and is_reset(step)}
         assert kinds or not (set(plan.steps) - resets or plan.refusals)
         if not plan.refusals:
-            apply_plan(plan, registry, progress=lambda _number, _step: None)
+            apply_plan(plan, registry)
             assert find_drift(registry, target) <= {
                 DriftKind.FOREIGN_VERSION,
                 DriftKind.TOMBSTONE,

@@ -472,12 +472,7 @@ def test_a_deletion_that_makes_messages_unreadable_is_refused_unless_it_is_allow
     # More messages do not make a reviewed plan another one.
     open_retaining.entries = "orders retains 4 entries of messages"
     assert plan_digest(plan_catalog(open_retaining, force=force, unreadable=True)) == plan_digest(plan)
-    assert (
-        apply_plan(
-            plan_catalog(open_retaining, force=force, unreadable=True), open_retaining, progress=lambda *_: None
-        ).failure
-        is None
-    )
+    assert apply_plan(plan_catalog(open_retaining, force=force, unreadable=True), open_retaining).failure is None
     assert len(get_live_versions(open_retaining.versions(ORDERS))) == 0
 
 
@@ -502,7 +497,7 @@ def test_an_apply_looks_again(open_retaining: Retaining) -> None:
     open_retaining.entries = ""
     plan = plan_catalog(open_retaining)
     open_retaining.entries = "orders retains 1 entry of messages"
-    result = apply_plan(plan, open_retaining, progress=lambda _number, _step: None)
+    result = apply_plan(plan, open_retaining)
     assert isinstance(result.failure, RegistryError)
     assert "orders retains 1 entry" in str(result.failure)
     assert len(open_retaining.versions(ORDERS)) == 2
@@ -518,7 +513,7 @@ def test_a_generation_does_not_begin_while_messages_are_retained(open_retaining:
     plan = plan_for(open_retaining, target)
     assert not plan.refusals
     open_retaining.entries = "orders retains 1 entry of messages"
-    result = apply_plan(plan, open_retaining, progress=lambda _number, _step: None)
+    result = apply_plan(plan, open_retaining)
     assert "orders retains 1 entry" in str(result.failure)
     assert read_definitions(open_retaining, ORDERS) == [A, B]
 
@@ -527,7 +522,7 @@ def test_a_registry_without_the_old_versions_is_not_asked_about_messages(open_re
     open_retaining.delete_schema(ORDERS, force=True)
     plan = plan_for(open_retaining, make_orders(A, B, None, B))
     assert not plan.refusals
-    assert apply_plan(plan, open_retaining, progress=lambda _number, _step: None).failure is None
+    assert apply_plan(plan, open_retaining).failure is None
     assert read_definitions(open_retaining, ORDERS) == [None, None, None, B]
 
 
@@ -576,7 +571,7 @@ def test_only_the_waived_version_is_registered_while_the_topic_is_relaxed(regist
     ]
     assert steps[1] == RelaxStrategy(ORDERS, S.BACKWARD, updates=True, waiver=of)
     assert steps[3] == RestoreStrategy(ORDERS, S.UNDEFINED, latest=1)
-    assert apply_plan(plan, registry, progress=lambda _number, _step: None).failure is None
+    assert apply_plan(plan, registry).failure is None
     assert read_definitions(registry, ORDERS) == [A, BROKEN, AFTER]
     assert (registry.strategy(ORDERS), registry.find_relaxed_topic(ORDERS)) == (S.BACKWARD, None)
     assert plan_for(registry, TARGET).steps == ()

@@ -107,7 +107,7 @@ def test_a_rebuild_from_what_was_kept_is_exact(
             _stop_at(plan, registry, round(stopped * len(plan.steps)))
             plan = rebuild(registry, git, lists)
             assert not plan.refusals
-        assert apply_plan(plan, registry, progress=lambda _number, _step: None).failure is None
+        assert apply_plan(plan, registry).failure is None
         assert lists_of(registry, ORDERS) == before
         assert rebuild(registry, git, lists).steps == ()
 
@@ -123,7 +123,7 @@ def _stop_at(plan: Plan, registry: Registry, step: int) -> None:
         if number == step:
             raise KeyboardInterrupt
 
-    apply_plan(plan, registry, progress=stop_at_step)
+    apply_plan(plan, registry, on_step_done=stop_at_step)
 
 
 @EXAMPLES
@@ -135,6 +135,6 @@ def test_from_git_a_rebuild_is_exact_where_only_apply_wrote(contents: list[Schem
         before = [(number, info and remove_upload_properties(info)) for number, info in lists_of(registry, ORDERS)[0]]
         assert [number for number, _ in before] == list(range(count))
         registry.delete_topic(ORDERS)
-        apply_plan(rebuild(registry, git, {}), registry, progress=lambda _number, _step: None)
+        apply_plan(rebuild(registry, git, {}), registry)
         after = [(number, info and remove_upload_properties(info)) for number, info in lists_of(registry, ORDERS)[0]]
         assert after == before

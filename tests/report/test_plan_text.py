@@ -25,7 +25,7 @@ from approved import (
 from schemactl.core.errors import RegistryError, SchemactlError
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.deploy.apply import Result
+from schemactl.deploy.apply import ApplyResult
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.report.plan import UNFINISHED, UNTRIED, make_result_document, render_plan, render_result
 
@@ -131,8 +131,8 @@ def test_colours_are_all_that_colour_changes(registry: EmbeddedRegistry) -> None
 def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
     plan = plan_for(registry, make_orders(A, B, sales=Policies(S.FULL)))
     whole = "Applied: 1 namespace, 1 topic, 2 versions registered."
-    assert render_result(Result(plan, (1, 2, 3, 4, 5))) == whole
-    partly = Result(plan, (1, 2, 3), {4: RegistryError("the connection was lost", fix="run apply again")})
+    assert render_result(ApplyResult(plan, (1, 2, 3, 4, 5))) == whole
+    partly = ApplyResult(plan, (1, 2, 3), {4: RegistryError("the connection was lost", fix="run apply again")})
     assert render_result(partly) == dedent(
         """\
         Failed: persistent://shop/sales/orders: register v0
@@ -142,7 +142,7 @@ def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
           persistent://shop/sales/orders: register v1
         Applied 3 of 5 steps."""
     )
-    ended = Result(plan, (1, 2, 3), stopped=RegistryError("interrupted", fix="run apply again"), unfinished=(4,))
+    ended = ApplyResult(plan, (1, 2, 3), stopped=RegistryError("interrupted", fix="run apply again"), unfinished=(4,))
     assert render_result(ended) == dedent(
         """\
         Stopped: interrupted
@@ -180,7 +180,7 @@ def test_the_result_file_of_an_apply(
     reasons: dict[int, str],
 ) -> None:
     plan = plan_for(registry, make_orders(A, sales=Policies(S.FULL)))
-    result = Result(plan, tuple(range(1, done + 1)), failures, stopped)
+    result = ApplyResult(plan, tuple(range(1, done + 1)), failures, stopped)
     document = make_result_document(result)
     actions = ["create_namespace", "set_namespace_policies", "create_topic", "register_version"]
     assert [step["action"] for step in document["steps"]] == actions

@@ -35,7 +35,7 @@ def apply_until_done(url: str, history: History) -> None:
                 plan = plan_history(registry, history)
                 if not plan.steps:
                     return
-                apply_plan(plan, registry, progress=lambda _number, _step: None)
+                apply_plan(plan, registry)
             except SchemactlError:
                 continue  # exit 1, 3 or 4: the next run goes on
     raise AssertionError(f"not done after {MAX_RUNS} runs")

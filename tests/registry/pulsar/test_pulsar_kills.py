@@ -21,7 +21,7 @@ from pulsar_histories import History, make_versions, read_state, record
 
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import StalePlan
-from schemactl.deploy.apply import Result, apply_plan
+from schemactl.deploy.apply import ApplyResult, apply_plan
 from schemactl.deploy.steps import Plan
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
@@ -53,7 +53,7 @@ def apply_and_die(url: str, history: History, last: int, _: Say) -> None:
 
     AdminConnection.send_once = send_counted  # type: ignore[method-assign]
     with closing(PulsarRegistry(url)) as registry:
-        result = apply_plan(plan_history(registry, history), registry, progress=lambda _number, _step: None)
+        result = apply_plan(plan_history(registry, history), registry)
         assert result.failure is None
 
 
@@ -87,16 +87,16 @@ def test_two_concurrent_applies_register_each_version_once_and_in_order(broker: 
         )
         plan = plan_history(registry, history)
 
-        def attempt(_: int) -> Result | StalePlan:
+        def attempt(_: int) -> ApplyResult | StalePlan:
             with closing(PulsarRegistry(broker.url)) as own:
                 try:
-                    return apply_plan(plan, own, progress=lambda _number, _step: None)
+                    return apply_plan(plan, own)
                 except StalePlan as stale:
                     return stale
 
         with ThreadPoolExecutor(4) as threads:
             results = list(threads.map(attempt, range(4)))
-        assert any(isinstance(result, Result) for result in results)
+        assert any(isinstance(result, ApplyResult) for result in results)
         apply_until_done(broker.url, history)
         gone = {name.topic: read_state(registry, history)[name.topic] for name in history.deleted}
         assert read_state(registry, history) == {**history.expected_state(), **gone}
@@ -126,7 +126,7 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         brokers.run_recipe("stop", broker.environment)
 
 
-def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> tuple[Result, float]:
+def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> tuple[ApplyResult, float]:
     """The result of the apply, while the broker is killed in its middle and started again with its data, which takes this long."""
     halfway: list[int] = []
 
@@ -134,7 +134,7 @@ def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Br
         halfway.append(number)
 
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(apply_plan, plan, registry, progress=progress)
+        running = threads.submit(apply_plan, plan, registry, on_step_done=progress)
         while len(halfway) < len(plan.steps) // 2 and not running.done():
             time.sleep(0.005)
         pid = int(Path(broker.environment["SCHEMACTL_BROKER_DATA"], "broker.pid").read_text())
