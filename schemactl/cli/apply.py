@@ -158,6 +158,7 @@ def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -
 
 def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline) -> list[int]:
     """Show the plans, ask for confirmation if needed, carry them out in parallel, and return the exit code of each."""
+    from schemactl.deploy.plan_json import plan_digest
     from schemactl.report.plan import render_plan
 
     codes, remaining = [], []
@@ -165,14 +166,24 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
         plan = ready.plan
         if plan.leaves_out or not plan.steps or not args.plan:
             context.report(render_plan(plan, color=context.color) + ("\n" if ready.target.context.subject else ""))
-        if is_left_undone(ready, args):
-            codes.append(NEGATIVE)
+        if must_not_apply(plan, args):
+            restore_leftover_topics(plan, ready.target.registry)
             record_not_applied(ready)
+            codes.append(NEGATIVE)
         else:
             remaining.append(ready)
     with_steps = [ready for ready in remaining if ready.plan.steps]
     if with_steps and args.expect_digest is not None:
-        _expect_approved(with_steps[0].plan, with_steps[0].target.registry, args.expect_digest)
+        # --expect-digest takes one target.
+        [ready] = with_steps
+        digest = plan_digest(ready.plan)
+        if digest != args.expect_digest:
+            restore_leftover_topics(ready.plan, ready.target.registry)
+            raise StalePlan(
+                f"this is not the plan that was approved: its digest is {digest}, approved was {args.expect_digest[:80]}; "
+                "nothing was changed",
+                fix="have the new plan reviewed: schemactl plan",
+            )
     elif with_steps and not args.plan and not args.auto_approve:
         if not ask_for_confirmation(args):
             for ready in remaining:
@@ -193,42 +204,27 @@ def record_not_applied(ready: ReadyPlan) -> None:
     )
 
 
-def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
-    """Return whether a plan that leaves something out must not be carried out; if so, still restore relaxed topics."""
+def must_not_apply(plan: Plan, args: argparse.Namespace) -> bool:
+    """Return whether nothing of a plan that leaves something out may be carried out, except to restore relaxed topics."""
     from schemactl.deploy.steps import RestoreStrategy
 
-    plan = ready.plan
     only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
-    if plan.leaves_out and (args.fail_fast or only_restores or plan.may_lose):
-        _print_restored(plan, ready.target.registry)
-        return True
-    return False
+    return plan.leaves_out and (args.fail_fast or only_restores or bool(plan.may_lose))
 
 
-def _print_restored(plan: Plan, registry: Registry) -> None:
-    """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if nothing else is."""
+def restore_leftover_topics(plan: Plan, registry: Registry) -> None:
+    """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if the plan is not carried out."""
     from schemactl.deploy.apply import restore_left
 
-    for line in restore_left(registry, _relaxed_topics(plan)):
+    for line in restore_left(registry, list_relaxed_topics(plan)):
         print(line)
 
 
-def _relaxed_topics(plan: Plan) -> set[TopicName]:
+def list_relaxed_topics(plan: Plan) -> set[TopicName]:
+    """Return the topics whose strategy the plan restores."""
     from schemactl.deploy.steps import RestoreStrategy
 
     return {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
-
-
-def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
-    from schemactl.deploy.plan_json import plan_digest
-
-    digest = plan_digest(plan)
-    if digest != approved:
-        _print_restored(plan, registry)
-        raise StalePlan(
-            f"this is not the plan that was approved: its digest is {digest}, approved was {approved[:80]}; nothing was changed",
-            fix="have the new plan reviewed: schemactl plan",
-        )
 
 
 # A plan file.
@@ -321,7 +317,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
             )
         except SchemactlError as error:
             if not isinstance(error, UsageError):
-                restore_after(error, registry, _relaxed_topics(ready.plan))
+                restore_after(error, registry, list_relaxed_topics(ready.plan))
                 ApplyRecord(ready, args.result).end(ApplyResult(ready.plan, stopped=error), registry)
             raise
         yield ready
@@ -729,7 +725,8 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
             if plan.steps:
                 print(f"Digest: {plan_digest(plan)}")
             return NEGATIVE if plan.misread or plan.leaves_out else 0
-        if is_left_undone(ready, args):
+        if must_not_apply(plan, args):
+            restore_leftover_topics(plan, target.registry)
             record_not_applied(ready)
             return NEGATIVE
         if plan.steps and not args.auto_approve and not ask_for_confirmation(args):
