@@ -65,7 +65,13 @@ def check(
 
     folder = str(Path(directory).absolute())
     request = CheckRequest(
-        folder, config, staged, base, topics=tuple(topics), namespaces=tuple(namespaces), target=target
+        folder,
+        config,
+        staged=staged,
+        approved_ref=base,
+        topics=tuple(topics),
+        namespaces=tuple(namespaces),
+        target=target,
     )
     return run_within(timeout_s, partial(check_project, request))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ class CheckRequest:
         staged: whether to check the index instead of the working tree.
         approved_ref: the approved ref against which to check HEAD, or None to check the working tree against the project's ref.
         amend: whether the commit replaces HEAD (with `staged`).
-        topics: patterns of the topics to check, as `--topic` takes them; empty for all topics.
+        topics: globs of the topics to check; `!GLOB` excludes topics; empty for all topics.
         namespaces: patterns of the namespaces to check; empty for all namespaces.
         paths: files and folders of the repository, whose topics are checked; empty for all topics.
         strict: whether warnings fail; then readers are also judged where the strategy does not protect them.
@@ -48,6 +48,7 @@ class CheckRequest:
 
     directory: str
     config: str | None = None
+    _: KW_ONLY
     staged: bool = False
     approved_ref: str | None = None
     amend: bool = False

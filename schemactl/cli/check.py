@@ -242,7 +242,9 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     from schemactl.checks.checked_files import CheckRequest
     from schemactl.checks.project_check import check_project
 
-    request = CheckRequest(context.directory, context.config, args.staged, args.base, strict=True, target=args.target)
+    request = CheckRequest(
+        context.directory, context.config, staged=args.staged, approved_ref=args.base, strict=True, target=args.target
+    )
     until = parse_last_day(args.until, request.today)
     for option, text in (("--reason", args.reason), ("--owner", args.owner)):
         if text is not None and not text.strip():
