@@ -181,7 +181,10 @@ def _count_causes(report: CheckReport, severity: Severity) -> Iterator[str]:
 
 
 def get_shade(report: CheckReport) -> Shade:
-    """Return the shade of a whole report: good, doubtful or bad."""
+    """Return the shade of a whole report by its findings: good, doubtful or bad.
+
+    A headline can be doubtful although all findings are good, because readers break that the severities allow to break.
+    """
     if report.count("error") or not report.decided:
         return "bad"
     return "doubtful" if report.waived or report.count("warning") else "good"

@@ -85,18 +85,15 @@ def render_text(
     Notes, and problems that are older than the change, are counted in one line each, unless `notes` is set. Locations are links to
     the host of a build server, or else to the file below `folder`, the top folder of the repository.
     """
-    headline = make_headline(report)
-    shade = SHADES[headline.shade]
     causes = rank_causes(report)
     folds_notes = not notes and report.command == "check"
     shown_causes = [cause for cause in causes if not folds_notes or cause.level != "note"]
     folded = [cause for cause in causes if folds_notes and cause.level == "note"]
     blocks = []
     if report.command == "check":
-        start = f"{MARKS[headline.shade]} {headline.statement}{':' if headline.names else '.'}"
-        rest = headline.text.removeprefix(f"{headline.statement}: ") if headline.names else headline.broker
-        style = {"bad": "bold red", "doubtful": "bold yellow", "good": "bold green", "": ""}[headline.shade]
-        blocks.append(f"{paint(start, style, color=color)} {rest}".rstrip())
+        headline = make_headline(report)
+        subject = paint(f"{MARKS[headline.shade]} {headline.subject}", f"bold {SHADES[headline.shade]}", color=color)
+        blocks.append(f"{subject} {headline.rest}".rstrip())
     blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in shown_causes]
     if fold_lines := [*_fold_notes(folded)]:
         blocks.append("\n".join(paint(line, "dim", color=color) for line in fold_lines))
@@ -107,7 +104,7 @@ def render_text(
     if report.policies:
         blocks.append(_render_table(make_policy_rows(report), (), color=color, width=width))
     blocks += [f"note: {note}" for note in report.notes]
-    blocks.append(paint(summarize_check(report), SHADES[get_shade(report)] or shade, color=color))
+    blocks.append(paint(summarize_check(report), SHADES[get_shade(report)], color=color))
     return "\n\n".join(blocks)
 
 

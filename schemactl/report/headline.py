@@ -39,10 +39,20 @@ class Headline(NamedTuple):
     broker: str = ""
 
     @property
+    def subject(self) -> str:
+        """The statement with its colon or full stop."""
+        return f"{self.statement}{':' if self.names else '.'}"
+
+    @property
+    def rest(self) -> str:
+        """The names and the sentence about brokers, or ""."""
+        names = f"{join_first(self.names, _MAX_NAMES)}. " if self.names else ""
+        return f"{names}{self.broker}".rstrip()
+
+    @property
     def text(self) -> str:
-        """The sentences."""
-        names = f": {join_first(self.names, _MAX_NAMES)}" if self.names else ""
-        return f"{self.statement}{names}. {self.broker}".strip()
+        """The whole headline."""
+        return f"{self.subject} {self.rest}".rstrip()
 
 
 def make_headline(report: CheckReport) -> Headline:
