@@ -13,7 +13,7 @@ from contextlib import closing
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_command_timeout, add_options, make_number_type, parse_seconds
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from schemactl.cli.reading_setup import ReadingSetup
     from schemactl.codec import Definition, KeyValue, Options
     from schemactl.core.catalog import Topic
-    from schemactl.core.schema import SchemaInfo
+    from schemactl.core.schema import SchemaInfo, SchemaVersion
 
 
 class VersionNotRegistered(SchemactlError):
@@ -132,7 +132,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
 
     With --jsonl, return 1 if a line cannot be answered, else 0.
     """
-    from schemactl.codegen.topics import codec_of, get_wire_options, require_codec, schema_of
+    from schemactl.codegen.topics import require_codec
 
     require_codec()
     if args.jsonl:
@@ -156,32 +156,24 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("name the TOPIC of the message, or add --jsonl")
     if args.version is None and args.version_bytes is None:
         raise UsageError("name the message's schema version with --version or --version-bytes")
+    return _decode_message(args, context)
+
+
+def _decode_message(args: argparse.Namespace, context: Context) -> int:
+    """Print the value of one message; return 100 if it cannot be decoded, else 0."""
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.message import limit_nesting
     from schemactl.codec.topic import to_json
+    from schemactl.codegen.topics import codec_of, get_wire_options, schema_of
     from schemactl.formats import record_name
 
-    setup = read_setup(context, args.target)
+    # Find the topic, and read the message.
     number = args.version if args.version is not None else parse_version_bytes(args.version_bytes)
-    try:
-        chosen_topic, reader_version = choose(args.topic, setup.approved.catalog)
-    except UsageError as error:
-        topic, setup = setup.read_undeclared(args.topic, error, context)
-        chosen_topic, reader_version = topic, None
-        registered_numbers = [version.number for version in setup.list_versions(topic)]
-        if number not in registered_numbers and setup.target:
-            raise VersionNotRegistered(
-                f"{setup.target.name} has no version {number} of {topic.name}: it has {format_version_numbers(registered_numbers)}"
-            ) from None
-    else:
-        # Messages have the numbers of all kinds, also where one kind was named.
-        topic = setup.approved.catalog.topics[chosen_topic.name]
-        setup.require_target([topic], context)
-        topic.load()
-        setup = setup.verify_numbers([topic], context, read_foreign=True, number=number)
+    setup, topic, chosen_kind, reader_version = _find_topic(args, context, number)
+    is_piped = args.base64 is None and args.file in (None, "-")
     if args.base64 is not None:
         payload = _decode_base64(args.base64, "--base64")
-    elif args.file in (None, "-"):
+    elif is_piped:
         payload = sys.stdin.buffer.read()
     else:
         try:
@@ -189,40 +181,39 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         except OSError as error:
             raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
     key = None if args.key_base64 is None else _decode_base64(args.key_base64, "--key-base64")
-    writer = next((version for version in setup.list_versions(topic) if version.number == number), None)
+
+    # Choose the schemas of writer and reader.
+    versions = setup.list_versions(topic)
+    writer = next((version for version in versions if version.number == number), None)
     if setup.target is None:
         find_version(topic, number)
-    if reader_version:
-        reader = reader_version.info
-    else:
-        # A message of an unknown version is rejected with any reader.
-        any_schema = next((version.info for version in setup.list_versions(topic) if version.info), None)
-        reader = (writer and writer.info) or any_schema
-    if writer and writer.info:
-        _note_absent_fields(context, {number: (schema_of(writer.info), [payload])})
-    wire_options = get_wire_options(topic, setup.project.generate)
-    options = Options(strict=args.strict, json_defaults=args.json_defaults, **wire_options)
-    git = writer.git if writer else None
-    if git is not None:
-        writer_text = (
-            format_version(git)
-            if args.target is None
-            else f"number {number} of {args.target}: Git's {format_version(git)}"
-        )
-    else:
-        writer_text = f"number {number} of {args.target}" + (", a foreign one" if writer and writer.info else "")
-    writer_kind = topic.find_kind(record_name(writer.info)) if writer and writer.info and topic.kinds else ""
+    writer_info = writer.info if writer else None
+    # A message of an unknown version is rejected with any reader.
+    default_reader = writer_info or next((version.info for version in versions if version.info), None)
+    reader = reader_version.info if reader_version else default_reader
+    writer_kind = topic.find_kind(record_name(writer_info)) if writer_info and topic.kinds else ""
     kind = ""
     if topic.kinds:
         # A message without a kind is rejected with any kind.
-        kind = chosen_topic.kind or (reader_version.kind if reader_version else "") or writer_kind or topic.kinds[0].key
+        kind = chosen_kind or (reader_version.kind if reader_version else "") or writer_kind or topic.kinds[0].key
+    if writer and writer.git is not None:
+        git_text = format_version(writer.git)
+        writer_text = git_text if args.target is None else f"number {number} of {args.target}: Git's {git_text}"
+    else:
+        writer_text = f"number {number} of {args.target}" + (", a foreign one" if writer_info else "")
+
+    # Decode the message.
+    if writer_info:
+        _note_absent_fields(context, {number: (schema_of(writer_info), [payload])})
+    wire_options = get_wire_options(topic, setup.project.generate)
+    options = Options(strict=args.strict, json_defaults=args.json_defaults, **wire_options)
     try:
         if reader is not None:
             options = limit_nesting(schema_of(reader), options, _NESTING_DEPTHS)
         codec = codec_of(topic, options, reader=reader, on_target=setup.on_target(topic, None), kind=kind)
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
-        if not payload and args.base64 is None and args.file in (None, "-"):
+        if is_piped and not payload:
             print(
                 f"schemactl: standard input is empty, and no message of {topic.name}, {writer_text}, is empty\n"
                 "  Fix: pipe the payload into the command, or give it with --file FILE or --base64 TEXT",
@@ -244,6 +235,49 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         )
     print(json.dumps(to_json(value), indent=2, ensure_ascii=False))
     return 0
+
+
+class _MessageTopic(NamedTuple):
+    """The topic of a message, as the command line names it.
+
+    Attributes:
+        setup: the schemas to read its messages with.
+        topic: the topic with all its kinds of events, because messages have the numbers of all kinds.
+        kind: the kind that the command line names, or "".
+        reader_version: the version to read the message as, or None for the writer's own.
+    """
+
+    setup: ReadingSetup
+    topic: Topic
+    kind: str
+    reader_version: SchemaVersion | None
+
+
+def _find_topic(args: argparse.Namespace, context: Context, number: int) -> _MessageTopic:
+    """Find the topic in Git, or else in the registry of --target, and verify the version number of the message there.
+
+    Raises:
+        UsageError: if there is no such topic, or a target has to be named.
+        VersionNotRegistered: if the registry has the topic, and not this version.
+        NumbersContradicted: if the registry contradicts the recorded meaning of the number.
+    """
+    setup = read_setup(context, args.target)
+    catalog = setup.approved.catalog
+    try:
+        chosen_topic, reader_version = choose(args.topic, catalog)
+    except UsageError as error:
+        topic, setup = setup.read_undeclared(args.topic, error, context)
+        registered_numbers = [version.number for version in setup.list_versions(topic)]
+        if number not in registered_numbers and setup.target:
+            raise VersionNotRegistered(
+                f"{setup.target.name} has no version {number} of {topic.name}: it has {format_version_numbers(registered_numbers)}"
+            ) from None
+        return _MessageTopic(setup, topic, "", None)
+    topic = catalog.topics[chosen_topic.name]
+    setup.require_target([topic], context)
+    topic.load()
+    setup = setup.verify_numbers([topic], context, read_foreign=True, number=number)
+    return _MessageTopic(setup, topic, chosen_topic.kind, reader_version)
 
 
 def _find_container(args: argparse.Namespace, context: Context) -> Path | None:
