@@ -34,7 +34,7 @@ from .avro_schema import (
 )
 from .byte_batch import Ints, Mask, make_binary_array, split_evenly
 from .definition import Definition
-from .payload_reader import PayloadReader, PayloadWriter
+from .payload_batches import PayloadDecoder, PayloadEncoder
 from .values import LIMITS, ShapeWriter, get_scale
 from .wire_format import encode_zigzag
 
@@ -54,30 +54,30 @@ def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, 
     return shape.type, isinstance(shape, Group)
 
 
-def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
-    """Make the reader that resolves values of the writer's schema to the reader's schema."""
-    schema = parse(reader.text)
-    shape = make_shape(schema, options)
-    action = avro_resolution.resolve(parse(writer.text), schema)
-    value = avro_reader.compile_reader(action, shape, options, as_python=True)
+def make_decoder(writer_schema: Definition, reader_schema: Definition, options: Options) -> PayloadDecoder:
+    """Make the decoder that resolves values of the writer's schema to the reader's schema."""
+    reader = parse(reader_schema.text)
+    shape = make_shape(reader, options)
+    action = avro_resolution.resolve(parse(writer_schema.text), reader)
+    read_value = avro_reader.compile_reader(action, shape, options, as_python=True)
     compile_storage_once = cache(lambda: avro_reader.compile_reader(action, shape, options))
-    return PayloadReader(
+    return PayloadDecoder(
         shape.type,
-        lambda payload: avro_reader.read_whole(value, payload, options),
+        lambda payload: avro_reader.read_whole(read_value, payload, options),
         lambda payload: avro_reader.read_whole(compile_storage_once(), payload, options),
         make_program=lambda: None if is_too_wide([shape.type]) else compile_program(action, shape, options),
         strict=options.strict,
         # Defaults are in the pool of the program, and a symbol is at most as long as the definition.
-        max_text_bytes=len(reader.text.encode()),
+        max_text_bytes=len(reader_schema.text.encode()),
     )
 
 
-def make_writer(writer: Definition, options: Options) -> PayloadWriter:
-    """Make the writer of values of a definition."""
-    shape = make_shape(parse(writer.text), options)
+def make_encoder(schema: Definition, options: Options) -> PayloadEncoder:
+    """Make the encoder of values of a definition."""
+    shape = make_shape(parse(schema.text), options)
     # Compiled for the first batch: it has a function for each column.
     compile_once = cache(lambda: compile_column_writer(shape))
-    return PayloadWriter(shape.type, AvroWriter().make_writer(shape), lambda values: compile_once()(values))  # noqa: PLW0108  only then
+    return PayloadEncoder(shape.type, AvroWriter().make_writer(shape), lambda values: compile_once()(values))  # noqa: PLW0108  only then
 
 
 # Scalar writer

@@ -52,7 +52,7 @@ from .avro_schema import (
     parse,
 )
 from .definition import Definition, Unreadable, Unwritable
-from .payload_reader import PayloadReader, PayloadWriter
+from .payload_batches import PayloadDecoder, PayloadEncoder
 from .values import EXACT, LIMITS, ShapeWriter, check_list, get_python_converter, get_scale, to_unscaled
 
 Convert = Callable[[Any], Any]
@@ -70,18 +70,18 @@ def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, 
     return shape.type, isinstance(shape, Group)
 
 
-def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:  # noqa: ARG001  see the docstring
-    """Make the reader of values of the reader's schema, which does not need the writer's schema, as in Pulsar's consumers."""
-    shape = make_shape(parse(reader.text), options)
+def make_decoder(writer_schema: Definition, reader_schema: Definition, options: Options) -> PayloadDecoder:  # noqa: ARG001  see the docstring
+    """Make the decoder of values of the reader's schema, which does not need the writer's schema, as in Pulsar's consumers."""
+    shape = make_shape(parse(reader_schema.text), options)
     read_value = _compile_reader(shape, options, as_python=True)
-    return PayloadReader(shape.type, read_value, _compile_reader(shape, options, as_python=False))
+    return PayloadDecoder(shape.type, read_value, _compile_reader(shape, options, as_python=False))
 
 
-def make_writer(writer: Definition, options: Options) -> PayloadWriter:
-    """Make the writer of values of a definition."""
-    shape = make_shape(parse(writer.text), options)
+def make_encoder(schema: Definition, options: Options) -> PayloadEncoder:
+    """Make the encoder of values of a definition."""
+    shape = make_shape(parse(schema.text), options)
     write = JsonWriter(options.json_times).make_writer(shape)
-    return PayloadWriter(shape.type, lambda value: write(value).encode())
+    return PayloadEncoder(shape.type, lambda value: write(value).encode())
 
 
 # Reader

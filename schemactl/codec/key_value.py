@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from .byte_batch import ByteBatch, Ints, Mask, make_pairs, replace_rows, split_evenly
 from .definition import Unreadable, Unwritable
-from .payload_reader import PayloadReader, PayloadWriter
+from .payload_batches import PayloadDecoder, PayloadEncoder
 from .wire_format import join_pair, split_pair
 
 NO_PAYLOAD: Final = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
@@ -19,24 +19,24 @@ NO_PAYLOAD: Final = "the message has no payload: it is a null (which deletes its
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValueReader:
+class KeyValueDecoder:
     """Decodes messages of a key and a value, either of which may be null."""
 
-    key: PayloadReader
-    value: PayloadReader
+    key: PayloadDecoder
+    value: PayloadDecoder
     encoding: Literal["INLINE", "SEPARATED"]
     strict: bool
 
     def decode_one(self, payload: bytes | None, key: bytes | None) -> Any:
-        """See SingleReader."""
+        """See SingleDecoder."""
         if self.encoding == "INLINE":
             if payload is None:
                 raise Unreadable(NO_PAYLOAD)
             key, payload = _split_payload(payload, strict=self.strict)
         pair = {}
-        for name, reader, part in (("key", self.key, key), ("value", self.value, payload)):
+        for name, decoder, part in (("key", self.key, key), ("value", self.value, payload)):
             try:
-                pair[name] = None if part is None else reader.value(part)
+                pair[name] = None if part is None else decoder.decode_value(part)
             except Unreadable as error:
                 error.prepend_path(name)
                 raise
@@ -45,15 +45,15 @@ class KeyValueReader:
     def decode_batch(
         self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
-        """See SingleReader."""
+        """See SingleDecoder."""
         reasons: dict[int, str] = {}
         if self.encoding == "INLINE":
             keys, payloads, reasons = self._split(payloads)
         elif keys is None:
             raise ValueError("keys are not part of this topic's payloads: give the keys as well")
         columns = []
-        for name, reader, parts in (("key", self.key, keys), ("value", self.value, payloads)):
-            values, part_reasons = read_present_payloads(reader, parts, name)
+        for name, decoder, parts in (("key", self.key, keys), ("value", self.value, payloads)):
+            values, part_reasons = decode_present_payloads(decoder, parts, name)
             columns.append(values)
             reasons = part_reasons | reasons
         return [mask_rows(column, reasons) for column in columns], reasons
@@ -87,30 +87,30 @@ class KeyValueReader:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValueWriter:
+class KeyValueEncoder:
     """Encodes messages of a key and a value, either of which may be null."""
 
-    writers: dict[str, PayloadWriter]
+    encoders: dict[str, PayloadEncoder]
     encoding: Literal["INLINE", "SEPARATED"]
 
     def encode_payload(self, value: Any) -> bytes | None:
-        """See SingleWriter."""
+        """See SingleEncoder."""
         if self.encoding == "SEPARATED":
             return self._encode_part(value, "value")
         return join_pair(self._encode_part(value, "key"), self._encode_part(value, "value"))
 
     def encode_key(self, value: Any) -> bytes | None:
-        """See SingleWriter."""
+        """See SingleEncoder."""
         return self._encode_part(value, "key") if self.encoding == "SEPARATED" else None
 
     def encode_batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
-        """See SingleWriter."""
+        """See SingleEncoder."""
         parts: dict[str, pa.BinaryArray] = {}
         reasons: dict[int, str] = {}
-        for name, writer in self.writers.items():
+        for name, encoder in self.encoders.items():
             values = rows.column(name)
             present = np.flatnonzero(np.asarray(values.is_valid()))
-            written, part_reasons = writer.write_batch(values.drop_null(), parent=name)
+            written, part_reasons = encoder.encode_batch(values.drop_null(), parent=name)
             parts[name] = _expand_rows(written, present, len(values))
             reasons = {int(present[row]): reason for row, reason in part_reasons.items()} | reasons
         if self.encoding == "SEPARATED":
@@ -124,10 +124,10 @@ class KeyValueWriter:
         return mask_rows(payloads, reasons), None, reasons
 
     def _encode_part(self, pair: Any, name: str) -> bytes | None:
-        if not isinstance(pair, dict) or pair.keys() != self.writers.keys():
+        if not isinstance(pair, dict) or pair.keys() != self.encoders.keys():
             raise Unwritable(f"expected a dict of key and value, found {pair!r}")
         try:
-            return None if pair[name] is None else self.writers[name].value(pair[name])
+            return None if pair[name] is None else self.encoders[name].encode_value(pair[name])
         except Unwritable as error:
             error.prepend_path(name)
             raise
@@ -140,14 +140,14 @@ def explain_absent_payloads(payloads: pa.BinaryArray) -> dict[int, str]:
     return dict.fromkeys(np.flatnonzero(np.asarray(payloads.is_null())).tolist(), NO_PAYLOAD)
 
 
-def read_present_payloads(
-    reader: PayloadReader, payloads: pa.BinaryArray, parent: str
+def decode_present_payloads(
+    decoder: PayloadDecoder, payloads: pa.BinaryArray, parent: str
 ) -> tuple[pa.Array, dict[int, str]]:
-    """Decode payloads as `PayloadReader.read_batch` does, but null ones to null."""
+    """Decode payloads as `PayloadDecoder.decode_batch` does, but null ones to null."""
     if not payloads.null_count:
-        return reader.read_batch(payloads, parent=parent)
+        return decoder.decode_batch(payloads, parent=parent)
     rows = np.flatnonzero(np.asarray(payloads.is_valid()))
-    values, reasons = reader.read_batch(payloads.drop_null(), parent=parent)
+    values, reasons = decoder.decode_batch(payloads.drop_null(), parent=parent)
     return _expand_rows(values, rows, len(payloads)), {int(rows[at]): reason for at, reason in reasons.items()}
 
 

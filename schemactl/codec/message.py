@@ -21,13 +21,13 @@ from .byte_batch import Ints
 from .definition import RESERVED_NAMES, CodecUnavailable, Definition, InvalidDefinition, KeyValue, Unreadable
 from .key_value import (
     NO_PAYLOAD,
-    KeyValueReader,
-    KeyValueWriter,
+    KeyValueDecoder,
+    KeyValueEncoder,
+    decode_present_payloads,
     explain_absent_payloads,
     mask_rows,
-    read_present_payloads,
 )
-from .payload_reader import PayloadReader, PayloadWriter, make_rejecting_reader, read_together
+from .payload_batches import PayloadDecoder, PayloadEncoder, decode_together, make_rejecting_decoder
 
 SENDABLE: Final = ("AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE")
 """The schema types that pulsar-client can send (docs/how-to/read-topics.md explains the others)."""
@@ -65,17 +65,17 @@ def make_columns(schema: Definition | KeyValue, options: Options) -> MessageColu
 
 
 @dataclass(frozen=True, slots=True)
-class SingleReader:
+class SingleDecoder:
     """Decodes messages whose payload is one value. With `is_flat` the fields of the value are columns."""
 
-    reader: PayloadReader
+    decoder: PayloadDecoder
     is_flat: bool
 
     def decode_one(self, payload: bytes | None, key: bytes | None) -> Any:  # noqa: ARG002  the key is not part of the value
         """Decode a message into Python's own types. Raises Unreadable."""
         if payload is None:
             raise Unreadable(NO_PAYLOAD)
-        return self.reader.value(payload)
+        return self.decoder.decode_value(payload)
 
     def decode_batch(
         self,
@@ -83,20 +83,20 @@ class SingleReader:
         keys: pa.BinaryArray | None,  # noqa: ARG002  see `decode_one`
     ) -> tuple[list[pa.Array], dict[int, str]]:
         """Decode messages into columns, null where a message cannot be decoded, and return them with the reasons of these rows."""
-        values, reasons = read_present_payloads(self.reader, payloads, "")
+        values, reasons = decode_present_payloads(self.decoder, payloads, "")
         reasons |= explain_absent_payloads(payloads)
         return (values.flatten() if self.is_flat else [values]), reasons
 
 
 @dataclass(frozen=True, slots=True)
-class NoReader:
+class RejectingDecoder:
     """Rejects all messages of a version that the reader's schema cannot read."""
 
     reason: str
     types: tuple[pa.DataType, ...]
 
     def decode_one(self, payload: bytes | None, key: bytes | None) -> Any:  # noqa: ARG002  every message is rejected
-        """See SingleReader."""
+        """See SingleDecoder."""
         raise Unreadable(self.reason)
 
     def decode_batch(
@@ -104,47 +104,51 @@ class NoReader:
         payloads: pa.BinaryArray,
         keys: pa.BinaryArray | None,  # noqa: ARG002  see `decode_one`
     ) -> tuple[list[pa.Array], dict[int, str]]:
-        """See SingleReader."""
+        """See SingleDecoder."""
         count = len(payloads)
         return [pa.nulls(count, kind) for kind in self.types], dict.fromkeys(range(count), self.reason)
 
 
-MessageReader = SingleReader | KeyValueReader | NoReader
+MessageDecoder = SingleDecoder | KeyValueDecoder | RejectingDecoder
 """Decodes the messages of one version."""
 
 
-def read_singles(
-    readers: Sequence[tuple[MessageReader, Ints]], payloads: pa.BinaryArray
+def decode_singles(
+    decoders: Sequence[tuple[MessageDecoder, Ints]], payloads: pa.BinaryArray
 ) -> tuple[list[pa.Array], dict[int, str]] | None:
-    """Decode messages of several versions, as `SingleReader.decode_batch` does, or return None if they cannot be decoded together.
+    """Decode messages of several versions, as `SingleDecoder.decode_batch` does, or return None if they cannot be decoded together.
 
-    Each reader has its rows in ascending order.
+    Each decoder has its rows in ascending order.
     """
-    singles = [(reader, rows) for reader, rows in readers if isinstance(reader, SingleReader) and reader.reader.program]
-    rejected = [(reader.reason, rows) for reader, rows in readers if isinstance(reader, NoReader)]
-    if not singles or len(singles) + len(rejected) < len(readers):
+    singles = [
+        (decoder, rows)
+        for decoder, rows in decoders
+        if isinstance(decoder, SingleDecoder) and decoder.decoder.program is not None
+    ]
+    rejected = [(decoder.reason, rows) for decoder, rows in decoders if isinstance(decoder, RejectingDecoder)]
+    if not singles or len(singles) + len(rejected) < len(decoders):
         return None
     absent = explain_absent_payloads(payloads) | {row: reason for reason, rows in rejected for row in rows.tolist()}
     present = np.asarray(payloads.is_valid())
-    values, reasons = read_together(
-        [(single.reader, rows[present[rows]] if payloads.null_count else rows) for single, rows in singles], payloads
+    values, reasons = decode_together(
+        [(single.decoder, rows[present[rows]] if payloads.null_count else rows) for single, rows in singles], payloads
     )
     columns = values.flatten() if singles[0][0].is_flat else [values]
     return [mask_rows(column, absent) for column in columns], reasons | absent
 
 
 @dataclass(frozen=True, slots=True)
-class SingleWriter:
+class SingleEncoder:
     """Encodes messages whose payload is one value. With `is_flat` the fields of the value come as columns."""
 
-    writer: PayloadWriter
+    encoder: PayloadEncoder
     is_flat: bool
 
     def encode_payload(self, value: Any) -> bytes | None:
         """Encode the payload of a value; None only for the null value of a SEPARATED KEY_VALUE. Raises Unwritable."""
-        return self.writer.value(value)
+        return self.encoder.encode_value(value)
 
-    def encode_key(self, value: Any) -> bytes | None:  # noqa: ARG002  see KeyValueWriter
+    def encode_key(self, value: Any) -> bytes | None:  # noqa: ARG002  see KeyValueEncoder
         """Encode the message's key; None unless the value is a SEPARATED KEY_VALUE with a key. Raises Unwritable."""
         return None
 
@@ -153,25 +157,25 @@ class SingleWriter:
 
         A rejected row has neither payload nor key.
         """
-        payloads, reasons = self.writer.write_batch(rows.to_struct_array() if self.is_flat else rows.column("value"))
+        payloads, reasons = self.encoder.encode_batch(rows.to_struct_array() if self.is_flat else rows.column("value"))
         return payloads, None, reasons
 
 
-MessageWriter = SingleWriter | KeyValueWriter
+MessageEncoder = SingleEncoder | KeyValueEncoder
 """Encodes messages of one version."""
 
 
-def make_message_writer(schema: Definition | KeyValue, options: Options, *, is_flat: bool) -> MessageWriter:
-    """Make the writer of messages of a schema. For `is_flat` see SingleWriter.
+def make_message_encoder(schema: Definition | KeyValue, options: Options, *, is_flat: bool) -> MessageEncoder:
+    """Make the encoder of messages of a schema. For `is_flat` see SingleEncoder.
 
     Raises:
         CodecUnavailable: there is no codec for the schema's type.
         InvalidDefinition: the definition cannot be used.
     """
     if isinstance(schema, Definition):
-        return SingleWriter(make_payload_writer(schema, options), is_flat)
-    writers = {"key": make_payload_writer(schema.key, options), "value": make_payload_writer(schema.value, options)}
-    return KeyValueWriter(writers, schema.encoding)
+        return SingleEncoder(make_payload_encoder(schema, options), is_flat)
+    encoders = {"key": make_payload_encoder(schema.key, options), "value": make_payload_encoder(schema.value, options)}
+    return KeyValueEncoder(encoders, schema.encoding)
 
 
 # Payloads by schema type
@@ -183,11 +187,11 @@ class PayloadModule(Protocol):
     def column_type(self, definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
         """Return the Arrow type of values, and whether they are records, whose fields become columns."""
 
-    def make_reader(self, writer: Definition, reader: Definition, options: Options) -> PayloadReader:
-        """Make the reader that decodes payloads of `writer` into values of `reader`, a definition of the same type."""
+    def make_decoder(self, writer_schema: Definition, reader_schema: Definition, options: Options) -> PayloadDecoder:
+        """Make the decoder of payloads of `writer_schema` into values of `reader_schema`, a definition of the same type."""
 
-    def make_writer(self, writer: Definition, options: Options) -> PayloadWriter:
-        """Make the writer of values of a definition."""
+    def make_encoder(self, schema: Definition, options: Options) -> PayloadEncoder:
+        """Make the encoder of values of a definition."""
 
 
 def get_column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool]:
@@ -221,23 +225,23 @@ def limit_nesting(schema: Definition | KeyValue, options: Options, depths: Seque
     return limited
 
 
-def make_payload_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
-    """Make the reader that decodes payloads of `writer` into values of `reader`.
+def make_payload_decoder(writer_schema: Definition, reader_schema: Definition, options: Options) -> PayloadDecoder:
+    """Make the decoder of payloads of `writer_schema` into values of `reader_schema`.
 
     It rejects every payload if the schema types differ. Raises the same errors as `get_column_type`.
     """
-    module = _select_module(reader)
+    module = _select_module(reader_schema)
     with _bounded_depth():
-        if writer.type != reader.type:
-            reason = f"written as {writer.type}, which cannot be read as {reader.type}"
-            return make_rejecting_reader(reason, module.column_type(reader, options)[0])
-        return module.make_reader(writer, reader, options)
+        if writer_schema.type != reader_schema.type:
+            reason = f"written as {writer_schema.type}, which cannot be read as {reader_schema.type}"
+            return make_rejecting_decoder(reason, module.column_type(reader_schema, options)[0])
+        return module.make_decoder(writer_schema, reader_schema, options)
 
 
-def make_payload_writer(writer: Definition, options: Options) -> PayloadWriter:
-    """Make the writer of values of `writer`. Raises the same errors as `get_column_type`."""
+def make_payload_encoder(schema: Definition, options: Options) -> PayloadEncoder:
+    """Make the encoder of values of a schema. Raises the same errors as `get_column_type`."""
     with _bounded_depth():
-        return _select_module(writer).make_writer(writer, options)
+        return _select_module(schema).make_encoder(schema, options)
 
 
 def _select_module(schema: Definition) -> PayloadModule:

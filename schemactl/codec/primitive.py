@@ -20,7 +20,7 @@ import pyarrow as pa
 from .arrow_types import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options, to_numbers
 from .byte_batch import ByteBatch, Mask, split_evenly
 from .definition import Definition, InvalidDefinition, Unreadable, Unwritable
-from .payload_reader import PayloadReader, PayloadWriter
+from .payload_batches import PayloadDecoder, PayloadEncoder
 from .values import (
     DAY_MICROS,
     MAX_MILLIS,
@@ -177,24 +177,24 @@ def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, 
     return _get_wire_format(definition.type, options).type, False
 
 
-def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
-    """Make the reader of payloads; text is decoded with the charset of the writer."""
-    match reader.type:
+def make_decoder(writer_schema: Definition, reader_schema: Definition, options: Options) -> PayloadDecoder:
+    """Make the decoder of payloads; text is decoded with the charset of the writer."""
+    match reader_schema.type:
         case "STRING":
-            return _make_text_reader(writer, options)
+            return _make_text_decoder(writer_schema, options)
         case "BYTES" | "NONE":
-            return _BYTES_READER
-    return _make_number_reader(reader.type, options)
+            return _BYTES_DECODER
+    return _make_number_decoder(reader_schema.type, options)
 
 
-def make_writer(writer: Definition, options: Options) -> PayloadWriter:
-    """Make the writer of values; values that could not be decoded again are errors."""
-    match writer.type:
+def make_encoder(schema: Definition, options: Options) -> PayloadEncoder:
+    """Make the encoder of values; values that could not be decoded again are errors."""
+    match schema.type:
         case "STRING":
-            return _make_text_writer(writer)
+            return _make_text_encoder(schema)
         case "BYTES" | "NONE":
-            return PayloadWriter(pa.binary(), check_bytes, _write_bytes_column)
-    return _make_number_writer(writer.type, options)
+            return PayloadEncoder(pa.binary(), check_bytes, _encode_bytes_column)
+    return _make_number_encoder(schema.type, options)
 
 
 # Numbers
@@ -208,7 +208,7 @@ def _get_wire_format(name: str, options: Options) -> _WireFormat:
     return _TIMES[name] if options.time_type and name in _TIMES else _WIRE_FORMATS[name]
 
 
-def _make_number_reader(name: str, options: Options) -> PayloadReader:
+def _make_number_decoder(name: str, options: Options) -> PayloadDecoder:
     wire = _get_wire_format(name, options)
     packed, exact = struct.Struct(wire.format), wire.exact or options.strict
     order, codes = wire.format[0], wire.format[1:]
@@ -234,7 +234,7 @@ def _make_number_reader(name: str, options: Options) -> PayloadReader:
     def read_value(payload: bytes) -> Any:
         return read_storage(payload) if convert is None else convert(read_storage(payload))
 
-    def read_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
+    def decode_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         batch = ByteBatch(payloads)
         length = batch.end - batch.start
         bad = length != packed.size if exact else length < packed.size
@@ -260,10 +260,10 @@ def _make_number_reader(name: str, options: Options) -> PayloadReader:
         buffer = pa.py_buffer(np.ascontiguousarray(values.astype(dtype)))
         return pa.Array.from_buffers(wire.type, len(values), [None, buffer]), bad
 
-    return PayloadReader(wire.type, read_value, read_storage, read_column)
+    return PayloadDecoder(wire.type, read_value, read_storage, decode_column)
 
 
-def _make_number_writer(name: str, options: Options) -> PayloadWriter:
+def _make_number_encoder(name: str, options: Options) -> PayloadEncoder:
     wire = _get_wire_format(name, options)
     packed = struct.Struct(wire.format)
     order, codes = wire.format[0], wire.format[1:]
@@ -293,7 +293,7 @@ def _make_number_writer(name: str, options: Options) -> PayloadWriter:
 
     fields = [(f"n{number}", f"{order}{'i1' if code == 'b' else code}") for number, code in enumerate(codes)]
 
-    def write_column(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
+    def encode_column(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
         bad: Mask = np.asarray(values.is_null())
         zero = False if wire.type == pa.bool_() else 0
         plain = to_numbers(values).fill_null(zero).to_numpy(zero_copy_only=False)
@@ -310,7 +310,7 @@ def _make_number_writer(name: str, options: Options) -> PayloadWriter:
             rows[field] = number
         return split_evenly(rows.view(np.uint8), packed.size), bad
 
-    return PayloadWriter(wire.type, write, write_column)
+    return PayloadEncoder(wire.type, write, encode_column)
 
 
 def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]:
@@ -322,8 +322,8 @@ def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]
 # Text and bytes
 
 
-def _make_text_reader(writer: Definition, options: Options) -> PayloadReader:
-    charset = _get_charset(writer)
+def _make_text_decoder(writer_schema: Definition, options: Options) -> PayloadDecoder:
+    charset = _get_charset(writer_schema)
 
     def read(payload: bytes) -> str:
         codec = charset
@@ -336,17 +336,17 @@ def _make_text_reader(writer: Definition, options: Options) -> PayloadReader:
                 raise Unreadable(f"text that is not {charset}", error.start) from None
             return decode_text(payload) if codec == "utf-8" else payload.decode(codec, "replace")
 
-    def read_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
+    def decode_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         try:
             return payloads.cast(pa.string()), np.zeros(len(payloads), bool)
         except pa.ArrowInvalid:
             return pa.nulls(len(payloads), pa.string()), np.ones(len(payloads), bool)
 
-    return PayloadReader(pa.string(), read, read, read_column if charset == "utf-8" else None)
+    return PayloadDecoder(pa.string(), read, read, decode_column if charset == "utf-8" else None)
 
 
-def _make_text_writer(writer: Definition) -> PayloadWriter:
-    charset = _get_charset(writer)
+def _make_text_encoder(schema: Definition) -> PayloadEncoder:
+    charset = _get_charset(schema)
 
     def write(value: Any) -> bytes:
         if not isinstance(value, str):
@@ -358,16 +358,16 @@ def _make_text_writer(writer: Definition) -> PayloadWriter:
         except UnicodeEncodeError as error:
             raise Unwritable(f"{value[error.start]!r} is not a character of {charset}") from None
 
-    return PayloadWriter(pa.string(), write, _write_bytes_column if charset == "utf-8" else None)
+    return PayloadEncoder(pa.string(), write, _encode_bytes_column if charset == "utf-8" else None)
 
 
-def _get_charset(writer: Definition) -> str:
+def _get_charset(schema: Definition) -> str:
     """Return Python's name of a STRING's charset.
 
     Raises:
         InvalidDefinition: Python or Java does not have the charset.
     """
-    name = writer.properties.get("__charset", "UTF-8")
+    name = schema.properties.get("__charset", "UTF-8")
     try:
         charset = codecs.lookup(name).name
         # Raises LookupError for Python's codecs of bytes.
@@ -379,10 +379,10 @@ def _get_charset(writer: Definition) -> str:
     return charset
 
 
-_BYTES_READER: Final = PayloadReader(
+_BYTES_DECODER: Final = PayloadDecoder(
     pa.binary(), bytes, bytes, lambda payloads: (payloads, np.zeros(len(payloads), bool))
 )
 
 
-def _write_bytes_column(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
+def _encode_bytes_column(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
     return values.cast(pa.binary()), np.asarray(values.is_null())

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from .arrow_types import DURATION, Options, is_too_wide
 from .definition import CodecError, Definition, Unreadable, Unwritable
-from .payload_reader import PayloadReader, PayloadWriter
+from .payload_batches import PayloadDecoder, PayloadEncoder
 from .proto_columns import make_column_reader, make_column_writer, make_plan
 from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name, load_descriptor, load_root
 from .values import (
@@ -63,15 +63,15 @@ def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, 
     return load_root(definition, options).shape.type, True
 
 
-def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
-    """Make the reader of values of the reader's message. The writer's message only has an effect on speed."""
-    root = load_root(reader, options)
+def make_decoder(writer_schema: Definition, reader_schema: Definition, options: Options) -> PayloadDecoder:
+    """Make the decoder of values of the reader's message. The writer's message only has an effect on speed."""
+    root = load_root(reader_schema, options)
     try:
-        descriptor = load_descriptor(writer)
+        descriptor = load_descriptor(writer_schema)
     except CodecError:
         descriptor = None
     plan = None if is_too_wide([root.shape.type]) else make_plan(root, descriptor)
-    return PayloadReader(
+    return PayloadDecoder(
         root.shape.type,
         _compile_reader(root, as_python=True),
         _compile_reader(root, as_python=False),
@@ -79,11 +79,11 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
     )
 
 
-def make_writer(writer: Definition, options: Options) -> PayloadWriter:
-    """Make the writer of values of a definition."""
-    root = load_root(writer, options)
+def make_encoder(schema: Definition, options: Options) -> PayloadEncoder:
+    """Make the encoder of values of a definition."""
+    root = load_root(schema, options)
     plan = None if is_too_wide([root.shape.type]) else make_plan(root)
-    return PayloadWriter(root.shape.type, _compile_writer(root), None if plan is None else make_column_writer(plan))
+    return PayloadEncoder(root.shape.type, _compile_writer(root), None if plan is None else make_column_writer(plan))
 
 
 # Reader

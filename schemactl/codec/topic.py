@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import message
 from .arrow_types import JsonTimes, Options, check_width, to_numbers
 from .byte_batch import Ints, Mask, replace_rows, to_binary_array
 from .definition import (
@@ -33,16 +32,17 @@ from .definition import (
     Unreadable,
     Version,
 )
-from .key_value import KeyValueReader, mask_rows
+from .key_value import KeyValueDecoder, mask_rows
 from .message import (
     MessageColumns,
-    MessageReader,
-    MessageWriter,
-    NoReader,
-    SingleReader,
+    MessageDecoder,
+    MessageEncoder,
+    RejectingDecoder,
+    SingleDecoder,
+    decode_singles,
     make_columns,
-    make_message_writer,
-    read_singles,
+    make_message_encoder,
+    make_payload_decoder,
 )
 
 MAX_BATCH_BYTES: Final = 2**31 - 2**20
@@ -221,8 +221,8 @@ class Codec(BatchDecoder):
         self.reader = reader
         self.options = options if options is not None else Options()
         self._by_number = {version.number: version for version in self.versions}
-        self._readers: dict[int | None, MessageReader] = {}
-        self._writers: dict[tuple[int | None, JsonTimes], MessageWriter] = {}
+        self._decoders: dict[int | None, MessageDecoder] = {}
+        self._encoders: dict[tuple[int | None, JsonTimes], MessageEncoder] = {}
         self._columns: dict[int | None, MessageColumns] = {}
         self._validators: dict[int, Codec] = {}
         self._read_as: dict[int, Codec] = {}
@@ -472,7 +472,7 @@ class Codec(BatchDecoder):
             Unreadable: the message cannot be decoded; `reason` has the place and the problem.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        return self._get_reader(parse_version(version)).decode_one(payload, key)
+        return self._get_decoder(parse_version(version)).decode_one(payload, key)
 
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
@@ -508,7 +508,7 @@ class Codec(BatchDecoder):
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        return self._get_writer(version, json_times).encode_payload(value)
+        return self._get_encoder(version, json_times).encode_payload(value)
 
     def encode_key(
         self, value: Any, version: int | None = None, *, json_times: JsonTimes | None = None
@@ -517,7 +517,7 @@ class Codec(BatchDecoder):
 
         See `encode_one` for the arguments and errors.
         """
-        return self._get_writer(version, json_times).encode_key(value)
+        return self._get_encoder(version, json_times).encode_key(value)
 
     def encode_batch(
         self, rows: pa.RecordBatch, version: int | None = None, *, json_times: JsonTimes | None = None
@@ -546,13 +546,13 @@ class Codec(BatchDecoder):
             rows = rows.select(columns.names)
         elif not is_flat or isinstance(self.schema(version), KeyValue):
             raise ValueError(f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}")
-        writer = self._get_writer(version, json_times)
+        encoder = self._get_encoder(version, json_times)
         remaining = [rows]
         while remaining:
             part = remaining.pop()
             count = part.num_rows
             try:
-                payloads, keys, reasons = writer.encode_batch(part)
+                payloads, keys, reasons = encoder.encode_batch(part)
             except pa.ArrowCapacityError:
                 if count > 1:
                     middle = count // 2
@@ -562,44 +562,46 @@ class Codec(BatchDecoder):
                 keys = payloads if self.separates(version) else None
             yield Encoded(payloads, keys, make_reason_array(reasons, count))
 
-    def _get_reader(self, version: int | None) -> MessageReader:
-        if version in self._readers:
-            return self._readers[version]
+    def _get_decoder(self, version: int | None) -> MessageDecoder:
+        if version in self._decoders:
+            return self._decoders[version]
         columns, is_flat = self._make_columns(None)
         types = tuple(columns.types)
         # Not cached, because damaged messages may have any number.
         if version is not None and (version in self._ambiguous or version not in self._by_number):
-            return NoReader(self._explain_unknown_version(version), types)
+            return RejectingDecoder(self._explain_unknown_version(version), types)
         if version is not None and not self._is_of_kind(version):
-            return NoReader(self._explain_other_kind(version), types)
+            return RejectingDecoder(self._explain_other_kind(version), types)
 
-        reader: MessageReader
-        writer = self.reader if version is None else self._by_number[version].schema
+        decoder: MessageDecoder
+        reader_schema = self.reader
+        writer_schema = reader_schema if version is None else self._by_number[version].schema
         try:
-            match writer, self.reader:
+            match writer_schema, reader_schema:
                 case Definition(), Definition():
-                    reader = SingleReader(message.make_payload_reader(writer, self.reader, self.options), is_flat)
+                    decoder = SingleDecoder(make_payload_decoder(writer_schema, reader_schema, self.options), is_flat)
                 case KeyValue(), KeyValue():
-                    key = message.make_payload_reader(writer.key, self.reader.key, self.options)
-                    value = message.make_payload_reader(writer.value, self.reader.value, self.options)
-                    reader = KeyValueReader(key, value, writer.encoding, self.options.strict)
+                    key = make_payload_decoder(writer_schema.key, reader_schema.key, self.options)
+                    value = make_payload_decoder(writer_schema.value, reader_schema.value, self.options)
+                    decoder = KeyValueDecoder(key, value, writer_schema.encoding, self.options.strict)
                 case _:
-                    names = _get_type_name(writer), _get_type_name(self.reader)
-                    reader = NoReader(f"version {version} is {names[0]}, which cannot be read as {names[1]}", types)
+                    names = _get_type_name(writer_schema), _get_type_name(reader_schema)
+                    reason = f"version {version} is {names[0]}, which cannot be read as {names[1]}"
+                    decoder = RejectingDecoder(reason, types)
         except InvalidDefinition as error:
-            reader = NoReader(f"version {version}: {error}", types)
-        self._readers[version] = reader
-        return reader
+            decoder = RejectingDecoder(f"version {version}: {error}", types)
+        self._decoders[version] = decoder
+        return decoder
 
-    def _get_writer(self, version: int | None, json_times: JsonTimes | None = None) -> MessageWriter:
+    def _get_encoder(self, version: int | None, json_times: JsonTimes | None = None) -> MessageEncoder:
         times = json_times or self.options.json_times
-        if (version, times) not in self._writers:
+        if (version, times) not in self._encoders:
             if version is None:
                 self._require_number_of_reader()
             is_flat = self._make_columns(version).is_flat
             options = replace(self.options, json_times=times)
-            self._writers[version, times] = make_message_writer(self.schema(version), options, is_flat=is_flat)
-        return self._writers[version, times]
+            self._encoders[version, times] = make_message_encoder(self.schema(version), options, is_flat=is_flat)
+        return self._encoders[version, times]
 
     def _make_columns(self, version: int | None) -> MessageColumns:
         if version not in self._columns:
@@ -667,16 +669,17 @@ class Codec(BatchDecoder):
         """Decode the rows of each version together, and return the columns in the order of the payloads, with the reasons."""
         groups = group_rows(versions)
         if len(groups) == 1:
-            return self._get_reader(groups[0][0]).decode_batch(payloads, keys)
-        together = read_singles([(self._get_reader(number), rows) for number, rows in groups], payloads)
+            return self._get_decoder(groups[0][0]).decode_batch(payloads, keys)
+        together = decode_singles([(self._get_decoder(number), rows) for number, rows in groups], payloads)
         if together is not None:
             return together
         parts: list[list[tuple[Ints, pa.Array]]] = [[] for _ in self.columns]
         reasons: dict[int, str] = {}
         for number, rows in groups:
             index = pa.array(rows)
-            reader = self._get_reader(number)
-            columns, rejected = reader.decode_batch(payloads.take(index), None if keys is None else keys.take(index))
+            columns, rejected = self._get_decoder(number).decode_batch(
+                payloads.take(index), None if keys is None else keys.take(index)
+            )
             for part, column in zip(parts, columns, strict=True):
                 part.append((rows, column))
             reasons |= {int(rows[at]): reason for at, reason in rejected.items()}

@@ -22,7 +22,7 @@ from schemactl.codec import (
     Unreadable,
     Unwritable,
     byte_batch,
-    payload_reader,
+    payload_batches,
 )
 from schemactl.codec.wire_format import encode_zigzag
 
@@ -155,7 +155,7 @@ def make_growing_codec(size: int, *, items: bool = False) -> Codec:
 def _small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit arrays to 2^20 bytes."""
     monkeypatch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**20)
-    monkeypatch.setattr(payload_reader, "MAX_ARRAY_BYTES", 2**20)
+    monkeypatch.setattr(payload_batches, "MAX_ARRAY_BYTES", 2**20)
 
 
 @pytest.mark.usefixtures("_small_arrays")
@@ -268,12 +268,12 @@ def test_a_batch_of_hundreds_of_versions_is_decoded() -> None:
     assert decoded.rows.to_pylist()[5] == {f"f{at}": 1 for at in range(6)} | {"id": 5}
 
 
-def test_readers_of_unknown_versions_are_not_cached() -> None:
+def test_decoders_of_unknown_versions_are_not_cached() -> None:
     codec = make_growing_codec(3)
     numbers = pa.array(np.arange(10, 2010) * 2**40)
     decoded = codec.decode_batch(pa.array([b"\2"] * 2000), numbers)
     assert decoded.errors.null_count == 0
-    assert len(codec._readers) == 0
+    assert len(codec._decoders) == 0
 
 
 def test_a_reason_is_short_however_long_the_message() -> None:

@@ -81,9 +81,9 @@ def make_codec(text: str, **options: Any) -> Codec:
 
 def find_scalar_rows(codec: Codec, payloads: list[bytes]) -> list[bool] | None:
     """Return whether each payload needs the scalar path, or None if there is no columnar path."""
-    reader: Any = codec._get_reader(0)
-    read_column = reader.reader.read_column
-    return None if read_column is None else read_column(pa.array(payloads))[1].tolist()
+    message_decoder: Any = codec._get_decoder(0)
+    decode_column = message_decoder.decoder.decode_column
+    return None if decode_column is None else decode_column(pa.array(payloads))[1].tolist()
 
 
 PLAIN = """
@@ -108,9 +108,9 @@ def test_usual_messages_are_decoded_and_encoded_by_columns() -> None:
     payloads = [codec.encode_one(value) or b"" for value in values]
     assert find_scalar_rows(codec, payloads) == [False] * 3
     rows = check_same(codec, pa.array(payloads)).rows
-    writer: Any = codec._get_writer(0)
+    message_encoder: Any = codec._get_encoder(0)
     # Only protobuf orders several entries of a map, and encodes an enum number without a name.
-    assert writer.writer.write_column(rows.to_struct_array())[1].tolist() == [False, True, True]
+    assert message_encoder.encoder.encode_column(rows.to_struct_array())[1].tolist() == [False, True, True]
 
 
 def test_a_slice_of_a_batch_is_its_rows() -> None:

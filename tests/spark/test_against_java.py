@@ -24,7 +24,7 @@ from written_values import find_difference
 
 from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
 from schemactl.codec.arrow_types import to_numbers
-from schemactl.codec.message import make_payload_reader
+from schemactl.codec.message import make_payload_decoder
 from schemactl.codec.values import decode_text
 from schemactl.codec.wire_format import encode_zigzag
 from schemactl.comparison.compatibility import compare
@@ -105,12 +105,12 @@ class Ours:
 
     def __init__(self, case: Case) -> None:
         writer, reader = (Definition("AVRO", json.dumps(schema)) for schema in (case.writer, case.reader))
-        self.reading = make_payload_reader(writer, reader, case.options)
+        self.payload_decoder = make_payload_decoder(writer, reader, case.options)
         self.codec = Codec([Version(0, writer)], reader=reader, options=case.options)
 
     def decode_alone(self, payload: bytes) -> tuple[Any, str | None]:
         try:
-            return self.reading.storage(payload), None
+            return self.payload_decoder.decode_storage(payload), None
         except Unreadable as problem:
             return None, problem.reason
 

@@ -29,7 +29,7 @@ _CHUNK_ROWS: Final = 256
 
 
 @dataclass(frozen=True)
-class PayloadReader:
+class PayloadDecoder:
     """Decodes the payloads of one writer into values of one reader.
 
     The functions for batches are compiled when a batch is decoded: for a recursive schema, they can have many more parts than the functions
@@ -37,34 +37,34 @@ class PayloadReader:
 
     Attributes:
         type: the type of the column.
-        value: decodes a payload into Python's own types; raises Unreadable.
-        storage: decodes a payload into the storage form (see `arrow_types`); raises Unreadable.
-        read_column: decodes payloads without nulls into an array, and returns it with the mask of rows that need `storage`; None if all
-            rows do.
+        decode_value: decodes a payload into Python's own types; raises Unreadable.
+        decode_storage: decodes a payload into the storage form (see `arrow_types`); raises Unreadable.
+        decode_column: decodes payloads without nulls into an array, and returns it with the mask of rows that need
+            `decode_storage`; None if all rows do.
         make_program: compiles `program`; None without one.
-        strict: whether the program leaves rows with bytes after the value to `storage`.
+        strict: whether the program leaves rows with bytes after the value to `decode_storage`.
         max_text_bytes: an upper bound of the bytes of a default or an enum symbol.
     """
 
     type: pa.DataType
-    value: Callable[[bytes], Any]
-    storage: Callable[[bytes], Any]
-    read_column: Callable[[pa.BinaryArray], tuple[pa.Array, Mask]] | None = None
+    decode_value: Callable[[bytes], Any]
+    decode_storage: Callable[[bytes], Any]
+    decode_column: Callable[[pa.BinaryArray], tuple[pa.Array, Mask]] | None = None
     make_program: Callable[[], Program | None] | None = None
     strict: bool = False
     max_text_bytes: int = 1
 
     @cached_property
     def program(self) -> Program | None:
-        """Decodes Avro payloads together with the payloads of other writers."""
+        """The program that decodes Avro payloads together with the payloads of other writers, or None."""
         return self.make_program() if self.make_program is not None else None
 
     @property
-    def max_growth(self) -> int:
+    def max_text_growth(self) -> int:
         """An upper bound of the bytes of text that one byte of a payload becomes through defaults and enum symbols."""
         return (1 + (len(self.program.pool) if self.program else 0)) * self.max_text_bytes
 
-    def read_batch(self, payloads: pa.BinaryArray, *, parent: str = "") -> tuple[pa.Array, dict[int, str]]:
+    def decode_batch(self, payloads: pa.BinaryArray, *, parent: str = "") -> tuple[pa.Array, dict[int, str]]:
         """Decode payloads without nulls.
 
         Returns an array with one element for each payload, null where it cannot be decoded, and the reasons of these rows. `parent` is
@@ -74,23 +74,23 @@ class PayloadReader:
             pa.ArrowCapacityError: the values are more than one array holds.
         """
         if self.program is not None:
-            return read_together([(self, np.arange(len(payloads)))], payloads, parent=parent)
-        if self.read_column is None:
-            return self.read_one_by_one(payloads, parent)
-        array, bad = self.read_column(payloads)
-        return _reread_rows(array, payloads, [(self, np.flatnonzero(bad))], parent)
+            return decode_together([(self, np.arange(len(payloads)))], payloads, parent=parent)
+        if self.decode_column is None:
+            return self.decode_one_by_one(payloads, parent)
+        array, bad = self.decode_column(payloads)
+        return _decode_rows_again(array, payloads, [(self, np.flatnonzero(bad))], parent)
 
-    def read_one_by_one(self, payloads: pa.BinaryArray, parent: str) -> tuple[pa.Array, dict[int, str]]:
-        """Decode payloads as `read_batch` does, with the scalar path alone."""
+    def decode_one_by_one(self, payloads: pa.BinaryArray, parent: str) -> tuple[pa.Array, dict[int, str]]:
+        """Decode payloads as `decode_batch` does, with the scalar path alone."""
         parts: list[pa.Array] = []
         reasons: dict[int, str] = {}
         for start in range(0, len(payloads), _CHUNK_ROWS):
             values: list[Any] = []
             max_size = 0
             for row, payload in enumerate(payloads[start : start + _CHUNK_ROWS].to_pylist(), start):
-                max_size += (len(payload) + MAX_EMPTY_ITEMS) * self.max_growth
+                max_size += (len(payload) + MAX_EMPTY_ITEMS) * self.max_text_growth
                 try:
-                    values.append(self.storage(payload))
+                    values.append(self.decode_storage(payload))
                 except Unreadable as error:
                     values.append(None)
                     if parent:
@@ -103,42 +103,42 @@ class PayloadReader:
         return concat_arrays(parts or [pa.array([], self.type)]), reasons
 
 
-def read_together(
-    readers: Sequence[tuple[PayloadReader, Ints]], payloads: pa.BinaryArray, *, parent: str = ""
+def decode_together(
+    decoders: Sequence[tuple[PayloadDecoder, Ints]], payloads: pa.BinaryArray, *, parent: str = ""
 ) -> tuple[pa.Array, dict[int, str]]:
-    """Decode the payloads of several writers, as `PayloadReader.read_batch` does.
+    """Decode the payloads of several writers, as `PayloadDecoder.decode_batch` does.
 
     Args:
-        readers: readers with programs, all into the same type, each with its rows in ascending order.
-        payloads: the payloads of all rows. Elements of rows without a reader have no meaning.
-        parent: see `PayloadReader.read_batch`.
+        decoders: decoders with programs, all into the same type, each with its rows in ascending order.
+        payloads: the payloads of all rows. Elements of rows without a decoder have no meaning.
+        parent: see `PayloadDecoder.decode_batch`.
 
     Raises:
         pa.ArrowCapacityError: the values are more than one array holds.
     """
     if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
-        return _reread_rows(pa.nulls(len(payloads), readers[0][0].type), payloads, readers, parent)
+        return _decode_rows_again(pa.nulls(len(payloads), decoders[0][0].type), payloads, decoders, parent)
     from .avro_columnar_reader import run_programs
 
-    programs = [(reader.program, rows) for reader, rows in readers if reader.program is not None]
+    programs = [(decoder.program, rows) for decoder, rows in decoders if decoder.program is not None]
     try:
-        array, bad = run_programs(programs, payloads, strict=readers[0][0].strict)
+        array, bad = run_programs(programs, payloads, strict=decoders[0][0].strict)
     except pa.ArrowCapacityError:
         if len(payloads) > 1:
             raise
-        return _reread_rows(pa.nulls(1, readers[0][0].type), payloads, readers, parent)
-    return _reread_rows(array, payloads, [(reader, rows[bad[rows]]) for reader, rows in readers], parent)
+        return _decode_rows_again(pa.nulls(1, decoders[0][0].type), payloads, decoders, parent)
+    return _decode_rows_again(array, payloads, [(decoder, rows[bad[rows]]) for decoder, rows in decoders], parent)
 
 
-def _reread_rows(
-    array: pa.Array, payloads: pa.BinaryArray, readers: Sequence[tuple[PayloadReader, Ints]], parent: str
+def _decode_rows_again(
+    array: pa.Array, payloads: pa.BinaryArray, decoders: Sequence[tuple[PayloadDecoder, Ints]], parent: str
 ) -> tuple[pa.Array, dict[int, str]]:
-    """Decode the rows of each reader again, one by one, and return the array with their values and the reasons of rejected rows."""
+    """Decode the rows of each decoder again, one by one, and return the array with their values and the reasons of rejected rows."""
     parts = []
     reasons: dict[int, str] = {}
-    for reader, rows in readers:
+    for decoder, rows in decoders:
         if len(rows):
-            values, rejected = reader.read_one_by_one(payloads.take(pa.array(rows)), parent)
+            values, rejected = decoder.decode_one_by_one(payloads.take(pa.array(rows)), parent)
             parts.append((rows, values))
             reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
     return replace_rows(array, parts), reasons
@@ -157,30 +157,31 @@ def _count_bytes(value: Any) -> int:
     return 0
 
 
-def make_rejecting_reader(reason: str, arrow_type: pa.DataType) -> PayloadReader:
-    """Make a reader that rejects every payload."""
+def make_rejecting_decoder(reason: str, arrow_type: pa.DataType) -> PayloadDecoder:
+    """Make a decoder that rejects every payload."""
 
     def reject(_: bytes) -> Any:
         raise Unreadable(reason)
 
-    return PayloadReader(arrow_type, reject, reject)
+    return PayloadDecoder(arrow_type, reject, reject)
 
 
 @dataclass(frozen=True, slots=True)
-class PayloadWriter:
+class PayloadEncoder:
     """Encodes values of one schema.
 
     Attributes:
         type: the type of the column.
-        value: encodes a value in Python's own types or in storage form (see `arrow_types`); raises Unwritable.
-        write_column: encodes an array of `type`, and returns an array of bytes with the mask of rows that need `value`; None if all rows do.
+        encode_value: encodes a value in Python's own types or in storage form (see `arrow_types`); raises Unwritable.
+        encode_column: encodes an array of `type`, and returns an array of bytes with the mask of rows that need
+            `encode_value`; None if all rows do.
     """
 
     type: pa.DataType
-    value: Callable[[Any], bytes]
-    write_column: Callable[[pa.Array], tuple[pa.BinaryArray, Mask]] | None = None
+    encode_value: Callable[[Any], bytes]
+    encode_column: Callable[[pa.Array], tuple[pa.BinaryArray, Mask]] | None = None
 
-    def write_batch(self, values: pa.Array, *, parent: str = "") -> tuple[pa.BinaryArray, dict[int, str]]:
+    def encode_batch(self, values: pa.Array, *, parent: str = "") -> tuple[pa.BinaryArray, dict[int, str]]:
         """Encode values without nulls.
 
         Returns an array with one element for each value, null where it cannot be encoded, and the reasons of these rows. `parent` is
@@ -190,21 +191,21 @@ class PayloadWriter:
             pa.ArrowCapacityError: the payloads are more than one array holds.
         """
         values = adapt_array(values, self.type)
-        if self.write_column is None or values.type != self.type:
-            return self._write_one_by_one(values, parent)
-        written, bad = self.write_column(values)
+        if self.encode_column is None or values.type != self.type:
+            return self._encode_one_by_one(values, parent)
+        written, bad = self.encode_column(values)
         rows: Ints = np.flatnonzero(bad)
         if not len(rows):
             return written, {}
-        rewritten, reasons = self._write_one_by_one(values.take(pa.array(rows)), parent)
+        rewritten, reasons = self._encode_one_by_one(values.take(pa.array(rows)), parent)
         return replace_rows(written, [(rows, rewritten)]), {int(rows[at]): reason for at, reason in reasons.items()}
 
-    def _write_one_by_one(self, values: pa.Array, parent: str) -> tuple[pa.BinaryArray, dict[int, str]]:
+    def _encode_one_by_one(self, values: pa.Array, parent: str) -> tuple[pa.BinaryArray, dict[int, str]]:
         written: list[bytes | None] = []
         reasons: dict[int, str] = {}
         for row, value in enumerate(to_numbers(values, self.type)):
             try:
-                written.append(self.value(_to_python(value)))
+                written.append(self.encode_value(_to_python(value)))
             except Unwritable as error:
                 if parent:
                     error.prepend_path(parent)
