@@ -8,7 +8,7 @@ from typing import Final
 
 from schemactl.checks import kinds, schemas
 from schemactl.checks.check_report import TopicCheck
-from schemactl.checks.proposal import BrokerSide, Proposal, Run, find_number, get_declared_topic
+from schemactl.checks.proposal import BrokerSide, Comparison, Proposal, find_number, get_declared_topic
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import Finding, WaiversAt
 from schemactl.core.names import TopicName
@@ -49,29 +49,31 @@ class BranchCommits:
         return f'Commit {commit.short} "{commit.subject}", {position} of {len(self.commits)} on this branch'
 
 
-def count_pairs(run: Run, name: TopicName, branch: BranchCommits) -> int:
+def count_pairs(comparison: Comparison, name: TopicName, branch: BranchCommits) -> int:
     """Return the maximum number of pairs of versions that `check_commits` compares for a topic."""
-    return sum(range(len(run.get_versions(name)), len(branch.get_versions(name))))
+    return sum(range(len(comparison.get_versions(name)), len(branch.get_versions(name))))
 
 
-def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], branch: BranchCommits) -> Iterator[Finding]:
+def check_commits(
+    comparison: Comparison, name: TopicName, findings: Sequence[Finding], branch: BranchCommits
+) -> Iterator[Finding]:
     """Yield a finding for each commit of the branch that, approved by itself, would record a breaking version."""
-    topic = get_declared_topic(run.declared, name)
+    topic = get_declared_topic(comparison.declared, name)
     if topic is None or topic.schema is None:
         return
-    approved_versions, versions = run.get_versions(name), branch.get_versions(name)
+    approved_versions, versions = comparison.get_versions(name), branch.get_versions(name)
     approved_numbers = {approved.number for approved in approved_versions}
     parts = {part.kind: part for part in topic.split()}
     if topic.kinds:
         names = kinds.join_kind_names(branch.catalog.topics[name], topic)
         versions = assign_kinds(versions, replace(topic, kind_names=names))
-    runs = {key: kinds.select_kind(run, part) if key else run for key, part in parts.items()}
+    comparisons = {key: kinds.select_kind(comparison, part) if key else comparison for key, part in parts.items()}
     last_contents = {identity(part.schema.load()) for part in parts.values() if part.schema}
     last_waiver_keys = {waiver.key for waiver in branch.waivers(branch.commits[-1])} if branch.commits else set()
     is_last_rejected = any(
         finding.severity == "error" and finding.verdict in ("broker", "data") for finding in findings
     )
-    yield from _check_generations(run, topic, versions[len(approved_versions) :], branch)
+    yield from _check_generations(comparison, topic, versions[len(approved_versions) :], branch)
     for position in range(len(approved_versions), len(versions)):
         version = versions[position]
         if version.info is None or version.commit is None:
@@ -91,17 +93,17 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], branch
             continue
         # Findings point into the end of the branch, whose files can be opened.
         schema = replace(version.info, locator=part.schema.locator, source=part.schema.source, editor=None)
-        broker = BrokerSide(earlier_versions, *run.get_strategies(name).after) if topic.kinds else None
-        strategy, level = runs[version.kind].get_strategies(name).after
+        broker = BrokerSide(earlier_versions, *comparison.get_strategies(name).after) if topic.kinds else None
+        strategy, level = comparisons[version.kind].get_strategies(name).after
         proposal = Proposal.create(
             part, schema, kind_versions if topic.kinds else earlier_versions, strategy, level, broker
         )
-        verdict = proposal.judge(run.project)
+        verdict = proposal.judge(comparison.project)
         errors = [
             finding
             for finding in (
-                *schemas.check_readers(run, proposal, verdict),
-                *schemas.check_own_release(run, proposal, verdict),
+                *schemas.check_readers(comparison, proposal, verdict),
+                *schemas.check_own_release(comparison, proposal, verdict),
             )
             if finding.severity == "error"
         ]
@@ -111,19 +113,19 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], branch
         errors = [finding for finding in errors if finding.key not in waiver_keys]
         if errors:
             is_waived_later = errors[0].key in last_waiver_keys
-            yield from _report_commit(run, errors[0], version.commit, branch, is_waived_later=is_waived_later)
+            yield from _report_commit(comparison, errors[0], version.commit, branch, is_waived_later=is_waived_later)
 
 
 def _check_generations(
-    run: Run, topic: Topic, added: Sequence[SchemaVersion], branch: BranchCommits
+    comparison: Comparison, topic: Topic, added: Sequence[SchemaVersion], branch: BranchCommits
 ) -> Iterator[Finding]:
     """Yield a finding for the first commit that begins a generation that the end of the branch does not declare."""
-    approved_topic = run.find_approved(topic.name)
+    approved_topic = comparison.find_approved(topic.name)
     generation = approved_generation = approved_topic.generation if approved_topic else 1
     for version in added:
         generation += version.info is None
         if version.commit and generation > max(topic.generation, approved_generation):
-            yield from run.make_finding(
+            yield from comparison.make_finding(
                 "STEP_REFUSED",
                 topic,
                 f"{branch.describe(version.commit)}, begins generation {generation} of {topic.name} if it "
@@ -136,12 +138,12 @@ def _check_generations(
 
 
 def _report_commit(
-    run: Run, error: Finding, commit: Commit, branch: BranchCommits, *, is_waived_later: bool
+    comparison: Comparison, error: Finding, commit: Commit, branch: BranchCommits, *, is_waived_later: bool
 ) -> Iterator[Finding]:
-    topic = run.declared.topics[error.topic] if error.topic else None
+    topic = comparison.declared.topics[error.topic] if error.topic else None
     if topic is None:
         return
-    findings = run.make_finding(
+    findings = comparison.make_finding(
         "STEP_REFUSED",
         topic,
         f"{branch.describe(commit)}, breaks if it is approved as a separate commit, as in a rebase merge "
@@ -162,13 +164,13 @@ def _report_commit(
     yield from (replace(finding, kind=error.kind) for finding in findings)
 
 
-def report_unjudged_commits(run: Run, name: TopicName, branch: BranchCommits) -> Iterator[Finding]:
+def report_unjudged_commits(comparison: Comparison, name: TopicName, branch: BranchCommits) -> Iterator[Finding]:
     """Yield the finding that the commits were not judged one by one, because there are too many of them."""
-    topic = get_declared_topic(run.declared, name)
+    topic = get_declared_topic(comparison.declared, name)
     if topic is None or topic.schema is None:
         return
-    added = len(branch.get_versions(name)) - len(run.get_versions(name))
-    yield from run.make_finding(
+    added = len(branch.get_versions(name)) - len(comparison.get_versions(name))
+    yield from comparison.make_finding(
         "STEP_REFUSED",
         topic,
         f"{added} commits of the {len(branch.commits)} on this branch each add a version of {name} if they are approved one by "
@@ -178,9 +180,9 @@ def report_unjudged_commits(run: Run, name: TopicName, branch: BranchCommits) ->
     )
 
 
-def find_number_after_rebase(topic_check: TopicCheck, run: Run, branch: BranchCommits) -> int | None:
+def find_number_after_rebase(topic_check: TopicCheck, comparison: Comparison, branch: BranchCommits) -> int | None:
     """Return the version number of the end of the branch if each commit is approved by itself, or None if it is the same."""
-    topic = get_declared_topic(run.declared, topic_check.topic)
+    topic = get_declared_topic(comparison.declared, topic_check.topic)
     kind = topic.get_kind(topic_check.kind) if topic else None
     schema = kind.schema if kind else (topic.schema if topic else None)
     if topic_check.version is None or schema is None:

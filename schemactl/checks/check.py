@@ -16,7 +16,7 @@ from schemactl.checks.branch_commits import (
     report_unjudged_commits,
 )
 from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
-from schemactl.checks.proposal import KindKey, MovedTopic, Run, get_declared_topic, merge_catalogs
+from schemactl.checks.proposal import Comparison, KindKey, MovedTopic, get_declared_topic, merge_catalogs
 from schemactl.checks.topics import check_topic
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import Problem
@@ -76,7 +76,7 @@ def check(
     fork = fork or Fork(approved)
     is_behind = fork.catalog is not approved
     unchanged = find_unchanged_topics(declared, fork)
-    run = Run(
+    comparison = Comparison(
         merge_catalogs(
             declared, base=fork.catalog, approved=approved, unchanged=unchanged, combined=fork.branch_changes.combined
         )
@@ -90,7 +90,7 @@ def check(
     )
     names = sorted(
         name
-        for name in {*declared.topics, *run.declared.topics, *approved.topics}
+        for name in {*declared.topics, *comparison.declared.topics, *approved.topics}
         if selected is None or name in selected
     )
     topics: list[TopicCheck] = []
@@ -98,42 +98,42 @@ def check(
     notes: list[str] = []
     remaining_pairs = MAX_PAIRS
     for name in names:
-        topic_checks, topic_findings = ([], []) if name in unchanged else check_topic(run, name)
+        topic_checks, topic_findings = ([], []) if name in unchanged else check_topic(comparison, name)
         if is_behind and name not in unchanged:
-            topic_findings, notes_on_topic = mark_findings_of_tip(run, name, topic_findings, declared, fork)
+            topic_findings, notes_on_topic = mark_findings_of_tip(comparison, name, topic_findings, declared, fork)
             notes += notes_on_topic
         if branch and name.schema_id in branch.recorded:
-            pair_count = count_pairs(run, name, branch)
+            pair_count = count_pairs(comparison, name, branch)
             if pair_count <= remaining_pairs:
                 remaining_pairs -= pair_count
-                topic_findings += check_commits(run, name, topic_findings, branch)
+                topic_findings += check_commits(comparison, name, topic_findings, branch)
             else:
-                topic_findings += report_unjudged_commits(run, name, branch)
+                topic_findings += report_unjudged_commits(comparison, name, branch)
         topics += [
-            replace(topic_check, number_after_rebase=find_number_after_rebase(topic_check, run, branch))
+            replace(topic_check, number_after_rebase=find_number_after_rebase(topic_check, comparison, branch))
             if branch
             else topic_check
             for topic_check in topic_checks
         ]
-        if name in run.declared.topics:
+        if name in comparison.declared.topics:
             topic_findings += [
                 weighed_finding
                 for finding in file_findings
                 if finding.topic == name
-                for weighed_finding in run.apply_severity(finding)
+                for weighed_finding in comparison.apply_severity(finding)
             ]
         findings += sorted(topic_findings, key=lambda finding: ORDER[finding.severity])
-    findings += declarations.check_undeclared_renames(run, names)
-    findings += declarations.check_undeclared_namespaces(run, names)
-    findings += declarations.check_open_namespaces(run, names)
+    findings += declarations.check_undeclared_renames(comparison, names)
+    findings += declarations.check_undeclared_namespaces(comparison, names)
+    findings += declarations.check_open_namespaces(comparison, names)
     if selected is None:
-        findings += declarations.check_namespace_protection(run)
+        findings += declarations.check_namespace_protection(comparison)
     return CheckReport(
         release=project.release,
         base=history_label,
         checked=sum(name in declared.topics for name in names),
         topics=tuple(topics),
-        policies=tuple(declarations.find_policy_changes(run, [name for name in names if name not in unchanged])),
+        policies=tuple(declarations.find_policy_changes(comparison, [name for name in names if name not in unchanged])),
         findings=tuple(findings),
         merge_base=fork.commit if is_behind else None,
         notes=tuple(notes),
@@ -158,20 +158,20 @@ def find_unchanged_topics(declared: Catalog, fork: Fork) -> frozenset[TopicName]
 
 
 def mark_findings_of_tip(
-    run: Run, name: TopicName, findings: Sequence[Finding], declared: Catalog, fork: Fork
+    comparison: Comparison, name: TopicName, findings: Sequence[Finding], declared: Catalog, fork: Fork
 ) -> tuple[list[Finding], list[str]]:
     """Mark the findings that do not occur at the merge base, and return notes about errors that occur only there."""
-    base_run = replace(run, declared=declared, approved=fork.catalog)
-    _, base_findings = check_topic(base_run, name)
+    base_comparison = replace(comparison, declared=declared, approved=fork.catalog)
+    _, base_findings = check_topic(base_comparison, name)
     base_keys = {_make_key(finding) for finding in base_findings}
     base_name = fork.commit.short if fork.commit else "its beginning"
-    later_versions = run.get_versions(name)[len(base_run.get_versions(name)) :]
+    later_versions = comparison.get_versions(name)[len(base_comparison.get_versions(name)) :]
     cause = ", ".join(
         format_version(version) + (f' "{version.commit.subject}"' if version.commit else "")
         for version in later_versions[-3:]
     )
     cause = cause or "other policies"
-    result = [*_check_merge(run, name, declared, fork)]
+    result = [*_check_merge(comparison, name, declared, fork)]
     for finding in findings:
         if _make_key(finding) in base_keys:
             result.append(finding)
@@ -194,13 +194,13 @@ def _make_key(finding: Finding) -> tuple[object, ...]:
     return finding.rule, finding.kind, finding.pointer, finding.direction
 
 
-def _check_merge(run: Run, name: TopicName, declared: Catalog, fork: Fork) -> Iterator[Finding]:
+def _check_merge(comparison: Comparison, name: TopicName, declared: Catalog, fork: Fork) -> Iterator[Finding]:
     """Yield findings about a topic that the merge of both sides' files would make invalid."""
-    declared_topic, approved_topic = get_declared_topic(declared, name), get_declared_topic(run.approved, name)
+    declared_topic, approved_topic = get_declared_topic(declared, name), get_declared_topic(comparison.approved, name)
     topic = declared_topic or approved_topic
     problem = fork.branch_changes.combined.get(name)
     if topic and isinstance(problem, Problem):
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "INVALID_AFTER_MERGE",
             topic,
             f"{name} uses files that this branch changes, and files that were changed on the approved branch in the meantime. After a merge: "
@@ -216,7 +216,7 @@ def _check_merge(run: Run, name: TopicName, declared: Catalog, fork: Fork) -> It
     ):
         return
     if declared_topic.source.path != approved_topic.source.path:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "INVALID_AFTER_MERGE",
             declared_topic,
             f"This change adds {name}, which was approved after the merge base, declared at "

@@ -12,7 +12,7 @@ from schemactl import history
 from schemactl.checks.changed_protos import ChangedProto, find_changed_protos
 from schemactl.checks.checked_files import CheckedFiles, CheckRequest
 from schemactl.checks.environments import Note, ProjectFiles, list_overlay_paths, read_files
-from schemactl.checks.proposal import KindKey, MovedTopic, Run
+from schemactl.checks.proposal import Comparison, KindKey, MovedTopic
 from schemactl.checks.waivers import WaiverFile, WaiverKey
 from schemactl.core.catalog import filter_catalog
 from schemactl.core.deadline import Deadline
@@ -52,9 +52,9 @@ class CheckInputs:
     note: Note
 
     @property
-    def comparison(self) -> Run:
+    def comparison(self) -> Comparison:
         """The comparison of the declarations with the approved history at the merge base."""
-        return Run(
+        return Comparison(
             self.content.declared.catalog, self.forked.merge_base.catalog, self.checked.project, moved=self.moved_topics
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 from schemactl.broker.connect import Decision, TopicState, admit, resolve_policies_at
 from schemactl.checks import schemas
 from schemactl.checks.check_report import BROKER_MESSAGE, ClientImpact
-from schemactl.checks.proposal import Proposal, Run
+from schemactl.checks.proposal import Comparison, Proposal
 from schemactl.checks.schemas import locate_breakage
 from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import find_changed_values
@@ -63,16 +63,16 @@ def list_client_impacts(proposal: Proposal, approved_topic: Topic | None = None)
     return tuple(impacts)
 
 
-def check_broken_clients(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_broken_clients(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding for each client with versions or a definition that the proposal breaks, regardless of the strategy.
 
-    Both approved and declared clients on the targets of `run` count, because removing a client in the change that breaks it
+    Both approved and declared clients on the targets of `comparison` count, because removing a client in the change that breaks it
     does not repair it. Breakages in `verdict` are left out. Breakages of the approved schema are notes: the change does not cause
     them.
     """
-    approved_topic = run.find_approved(proposal.topic.name)
+    approved_topic = comparison.find_approved(proposal.topic.name)
     declared_clients, approved_clients = (
-        [client for client in (topic.clients if topic else ()) if client.runs_on(*run.targets)]
+        [client for client in (topic.clients if topic else ()) if client.runs_on(*comparison.targets)]
         for topic in (proposal.topic, approved_topic)
     )
     removed_clients = [
@@ -96,28 +96,33 @@ def check_broken_clients(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
         older_breakages = _select_older_breakages(client, new_breakages, proposal, approved_topic)
         caused_breakages = [item for item in new_breakages if item not in older_breakages]
         for build, breakage in _select_reported(caused_breakages):
-            yield from _report_broken_client(run, proposal, client, build, breakage, remark)
+            yield from _report_broken_client(comparison, proposal, client, build, breakage, remark)
         for build, breakage in _select_reported(older_breakages):
-            for finding in _report_broken_client(run, proposal, client, build, breakage, remark):
+            for finding in _report_broken_client(comparison, proposal, client, build, breakage, remark):
                 message = f"{finding.message} The approved schema breaks it as well."
                 yield schemas.make_older_problem(replace(finding, message=message))
 
 
-def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *, is_changed: bool) -> Iterator[Finding]:
+def check_clients(
+    comparison: Comparison, proposal: Proposal, approved_topic: Topic | None, *, is_changed: bool
+) -> Iterator[Finding]:
     """Yield findings about clients with an unknown version, with an incompatible definition, or that a broker rejects.
 
     Problems of approved clients are left out. If the schema `is_changed`, `check_broken_clients` reports the clients that break.
     """
     approved_clients = [
-        client for client in (approved_topic.clients if approved_topic else ()) if client.runs_on(*run.targets)
+        client for client in (approved_topic.clients if approved_topic else ()) if client.runs_on(*comparison.targets)
     ]
     numbers = [version.number for version in proposal.versions if version.info]
     numbers += [] if proposal.is_known else [proposal.number]
     for index, client in enumerate(proposal.topic.clients):
-        if not client.runs_on(*run.targets):
+        if not client.runs_on(*comparison.targets):
             continue
         make_finding = partial(
-            run.make_finding, topic=proposal.topic, owner=client.owner, targets=_select_targets(run, client)
+            comparison.make_finding,
+            topic=proposal.topic,
+            owner=client.owner,
+            targets=_select_targets(comparison, client),
         )
         subject = f"The {client.role} {on_one_line(client.display_name)}"
         is_new_language = all(
@@ -142,15 +147,15 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
         is_new = not any(client.is_same_build(approved_client) for approved_client in approved_clients)
         if client_breakages := _find_client_breakages(client, proposal):
             if is_new and not is_changed:
-                yield from _report_broken_client(run, proposal, client, *client_breakages[0], severity="warning")
+                yield from _report_broken_client(comparison, proposal, client, *client_breakages[0], severity="warning")
             continue
         has_other_form = _has_other_form(proposal, client)
         if has_other_form and not any(
             _has_other_form(proposal, other, approved_topic) for other in approved_clients if other.name == client.name
         ):
-            yield from _report_other_form(run, proposal.topic, index)
-        rejection = None if has_other_form else _find_rejection(run, proposal, client)
-        if rejection and (is_new or not _find_rejection(run, proposal, client, is_approved_state=True)):
+            yield from _report_other_form(comparison, proposal.topic, index)
+        rejection = None if has_other_form else _find_rejection(comparison, proposal, client)
+        if rejection and (is_new or not _find_rejection(comparison, proposal, client, is_approved_state=True)):
             built = on_one_line(client.file) or f"version {client.built}"
             built = "the latest version" if client.is_latest else built
             yield from make_finding(
@@ -161,16 +166,16 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
             )
 
 
-def check_client_versions(run: Run, topic: Topic, versions: Sequence[SchemaVersion]) -> Iterator[Finding]:
+def check_client_versions(comparison: Comparison, topic: Topic, versions: Sequence[SchemaVersion]) -> Iterator[Finding]:
     """Yield a finding for each client whose versions belong to no kind of the topic, so that no kind is checked for it."""
     if not topic.kinds:
         return
     for index, client in enumerate(topic.clients):
         first, last = client.versions or (0, -1)
         has_kind = any(version.kind for version in versions if first <= version.number <= last)
-        if client.versions is None or client.kind or has_kind or not client.runs_on(*run.targets):
+        if client.versions is None or client.kind or has_kind or not client.runs_on(*comparison.targets):
             continue
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "CLIENT_VERSION_UNKNOWN",
             topic,
             f"The {client.role} {on_one_line(client.display_name)} is declared with version {client.built} of "
@@ -178,25 +183,25 @@ def check_client_versions(run: Run, topic: Topic, versions: Sequence[SchemaVersi
             f"The kinds have {format_version_numbers([version.number for version in versions if version.kind])}.",
             source=topic.locate(f"/clients/{index}/schema"),
             owner=client.owner,
-            targets=_select_targets(run, client),
+            targets=_select_targets(comparison, client),
         )
 
 
-def check_project_rendering(run: Run, approved: Project, proposed: Project) -> Iterator[Finding]:
+def check_project_rendering(comparison: Comparison, approved: Project, proposed: Project) -> Iterator[Finding]:
     """Yield a finding for each producer whose form is registered under the approved project and not under the proposed one."""
-    for topic in run.declared.topics.values():
+    for topic in comparison.declared.topics.values():
         old_form, new_form = (topic.get_rendering(project.rendering) for project in (approved, proposed))
         if old_form == new_form or topic.schema is None or not list_native_parts(topic.schema.load()):
             continue
         for index, client in enumerate(topic.clients):
             if client.role == "producer" and client.client_language == old_form:
-                yield from _report_other_form(run, topic, index)
+                yield from _report_other_form(comparison, topic, index)
 
 
-def _report_other_form(run: Run, topic: Topic, index: int) -> Iterator[Finding]:
+def _report_other_form(comparison: Comparison, topic: Topic, index: int) -> Iterator[Finding]:
     """Yield the finding for the producer at `index` of the topic's clients."""
     client = topic.clients[index]
-    return run.make_finding(
+    return comparison.make_finding(
         "CLIENT_FORM_DIFFERS",
         topic,
         f"The producer {on_one_line(client.display_name)} sends the definition of {topic.name} as Pulsar's client of "
@@ -207,7 +212,7 @@ def _report_other_form(run: Run, topic: Topic, index: int) -> Iterator[Finding]:
         fix=f"Write `protobuf: {{rendering: {client.client_language}}}` if all producers use this client, or send the registered text: "
         "`schemactl docs protobuf-forms`.",
         owner=client.owner,
-        targets=_select_targets(run, client),
+        targets=_select_targets(comparison, client),
     )
 
 
@@ -240,8 +245,8 @@ def _has_other_form(proposal: Proposal, client: Client, approved_topic: Topic | 
     return False
 
 
-def _select_targets(run: Run, client: Client) -> tuple[str, ...]:
-    return tuple(name for name in run.targets if client.runs_on(name))
+def _select_targets(comparison: Comparison, client: Client) -> tuple[str, ...]:
+    return tuple(name for name in comparison.targets if client.runs_on(name))
 
 
 def _list_pinned_builds(client: Client, proposal: Proposal) -> list[ClientBuild]:
@@ -377,10 +382,10 @@ def _protect_clients(strategy: CompatibilityStrategy) -> CompatibilityStrategy:
     return strategy if strategy in READS_OLD or strategy in READ_BY_OLD else CompatibilityStrategy.FULL
 
 
-def check_client_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def check_client_defaults(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     """Yield a finding for each default that a declared consumer does not apply to messages of the other version, by its language."""
     for client in proposal.topic.clients:
-        if not (client.reads and client.runs_on(*run.targets)):
+        if not (client.reads and client.runs_on(*comparison.targets)):
             continue
         if not has_client_rules(proposal.schema, client.known_language):
             continue
@@ -393,7 +398,7 @@ def check_client_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
             for reader, writer, build, direction in sides:
                 for default in find_client_defaults(reader=reader, writer=writer, language=client.known_language):
                     number = proposal.number if direction == "old_reads_new" else build.number
-                    yield from run.make_finding(
+                    yield from comparison.make_finding(
                         default.rule,
                         proposal.topic,
                         f"The {client.role} {on_one_line(client.display_name)} on messages of version {number} of {proposal.topic.name}: "
@@ -405,7 +410,7 @@ def check_client_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
                         direction=direction,
                         against=() if build.number is None else (build.number,),
                         owner=client.owner,
-                        targets=_select_targets(run, client),
+                        targets=_select_targets(comparison, client),
                     )
 
 
@@ -414,7 +419,7 @@ def _explain_breakage(proposal: Proposal, build: ClientBuild, breakage: Breakage
 
 
 def _report_broken_client(
-    run: Run,
+    comparison: Comparison,
     proposal: Proposal,
     client: Client,
     build: ClientBuild,
@@ -436,7 +441,7 @@ def _report_broken_client(
     subject = f"The {client.role} {on_one_line(client.display_name)}"
     if has_client_rules(proposal.schema, client.known_language):
         subject += f" in {client.known_language.capitalize()}"
-    yield from run.make_finding(
+    yield from comparison.make_finding(
         "CLIENT_BREAKS",
         proposal.topic,
         f"{subject}{remark} is built with {built} and {effect}.\n{on_one_line(explanation.reason)}",
@@ -450,7 +455,7 @@ def _report_broken_client(
         older=older,
         counterexample=counterexample(breakage, new=proposal.schema, old=build.info),
         owner=client.owner,
-        targets=_select_targets(run, client),
+        targets=_select_targets(comparison, client),
         fingerprint=compute_fingerprint(
             "CLIENT_BREAKS",
             proposal.topic.name,
@@ -480,14 +485,14 @@ def _suggest_way_out(proposal: Proposal, client: Client, build: ClientBuild) -> 
 
 
 def _find_rejection(
-    run: Run, proposal: Proposal, client: Client, *, is_approved_state: bool = False
+    comparison: Comparison, proposal: Proposal, client: Client, *, is_approved_state: bool = False
 ) -> Decision | None:
     """Return the broker's decision to reject the client after the change, or before it (`is_approved_state`); None if it connects."""
-    name, catalog = proposal.topic.name, run.approved if is_approved_state else run.declared
-    strategy, _ = run.get_strategies(name)[0 if is_approved_state else 1]
+    name, catalog = proposal.topic.name, comparison.approved if is_approved_state else comparison.declared
+    strategy, _ = comparison.get_strategies(name)[0 if is_approved_state else 1]
     if proposal.broker:
-        strategy, _ = catalog.strategy(name, run.project.defaults)
-    policies = resolve_policies_at(catalog, name, run.project.defaults, strategy=strategy)
+        strategy, _ = catalog.strategy(name, comparison.project.defaults)
+    policies = resolve_policies_at(catalog, name, comparison.project.defaults, strategy=strategy)
     proposed_versions = (
         [] if proposal.is_known or is_approved_state else [SchemaVersion(proposal.number, proposal.schema)]
     )
@@ -497,5 +502,5 @@ def _find_rejection(
     if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         # The only strategy that does not protect clients with the latest version.
         builds = client.builds(state.versions)
-    decisions = (admit(client.role, build.info, state, policies, run.project.release) for build in builds)
+    decisions = (admit(client.role, build.info, state, policies, comparison.project.release) for build in builds)
     return next((decision for decision in decisions if not decision.allowed), None)

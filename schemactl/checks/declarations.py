@@ -13,7 +13,7 @@ from typing import Any, Final
 from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import PolicyChange
-from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, get_declared_topic, is_rejected
+from schemactl.checks.proposal import STRICT_POLICIES, Comparison, Proposal, get_declared_topic, is_rejected
 from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
 from schemactl.core.errors import InvalidSchema, Problem, did_you_mean
 from schemactl.core.findings import Finding, Outcome, Verdict
@@ -60,19 +60,27 @@ _Outline = frozenset[tuple[str, str]]
 # Policies
 
 
-def find_policy_changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
+def find_policy_changes(comparison: Comparison, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
     """Yield the changed policies of every namespace, and of the topics `names` that were approved before."""
-    for namespace in sorted({*run.approved.namespaces, *run.declared.namespaces}):
+    for namespace in sorted({*comparison.approved.namespaces, *comparison.declared.namespaces}):
         yield from _compare_policies(
-            run, namespace, run.approved.namespaces.get(namespace), run.declared.namespaces.get(namespace)
+            comparison,
+            namespace,
+            comparison.approved.namespaces.get(namespace),
+            comparison.declared.namespaces.get(namespace),
         )
     for name in names:
-        if approved_topic := get_declared_topic(run.approved, name):
-            yield from _compare_policies(run, name, approved_topic, get_declared_topic(run.declared, name))
+        if approved_topic := get_declared_topic(comparison.approved, name):
+            yield from _compare_policies(
+                comparison, name, approved_topic, get_declared_topic(comparison.declared, name)
+            )
 
 
 def _compare_policies(
-    run: Run, name: NamespaceName | TopicName, before: Namespace | Topic | None, after: Namespace | Topic | None
+    comparison: Comparison,
+    name: NamespaceName | TopicName,
+    before: Namespace | Topic | None,
+    after: Namespace | Topic | None,
 ) -> Iterator[PolicyChange]:
     for policy in Policies.names():
         old_value, new_value = (entry.policies.get(policy) if entry else None for entry in (before, after))
@@ -82,68 +90,74 @@ def _compare_policies(
                 policy,
                 old_value,
                 new_value,
-                _find_inherited_value(run, name, policy) if new_value is None else None,
+                _find_inherited_value(comparison, name, policy) if new_value is None else None,
             )
     old_value, new_value = (getattr(entry, "partitions", None) for entry in (before, after))
     if old_value != new_value and after:
         yield PolicyChange(name, "partitions", old_value, new_value)
 
 
-def _find_inherited_value(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[Any, Level] | None:
+def _find_inherited_value(
+    comparison: Comparison, name: NamespaceName | TopicName, policy: str
+) -> tuple[Any, Level] | None:
     """Return the value to which `apply` resets a policy, and the level that sets it, or None if no file sets it."""
     if policy in SETTINGS:
-        namespace = run.declared.namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
+        namespace = comparison.declared.namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
         inherited = namespace.policies.get(policy) if namespace else None
         return None if inherited is None else (inherited, "namespace")
     if isinstance(name, TopicName):
-        return run.declared.strategy(name, run.project.defaults)
-    return getattr(run.project.defaults, policy), "default"
+        return comparison.declared.strategy(name, comparison.project.defaults)
+    return getattr(comparison.project.defaults, policy), "default"
 
 
-def check_protection(run: Run, topic: Topic, before: Topic | None) -> Iterator[Finding]:
+def check_protection(comparison: Comparison, topic: Topic, before: Topic | None) -> Iterator[Finding]:
     """Yield findings about relaxed policies of a topic that protected readers or messages, or rejected unchecked schemas."""
     if before is None:
         return
-    (old_strategy, _), (new_strategy, level) = run.get_strategies(topic.name)
+    (old_strategy, _), (new_strategy, level) = comparison.get_strategies(topic.name)
     if lost_protections := list_guarantees(old_strategy) - list_guarantees(new_strategy):
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "PROTECTION_LOST",
             topic,
             f"{topic.name} becomes {new_strategy} ({describe_policy_origin(level)}), was {old_strategy}. No longer protected:  "
             f"{', '.join(text for protection, text in _PROTECTION_TEXTS.items() if protection in lost_protections)}.",
-            source=run.locate_strategy(topic),
+            source=comparison.locate_strategy(topic),
         )
-    yield from _check_schema_policies(run, topic, before)
-    yield from _check_data_loss(run, topic, before)
+    yield from _check_schema_policies(comparison, topic, before)
+    yield from _check_data_loss(comparison, topic, before)
 
 
-def check_namespace_protection(run: Run) -> Iterator[Finding]:
+def check_namespace_protection(comparison: Comparison) -> Iterator[Finding]:
     """Yield findings about relaxed policies of namespaces, including namespaces that are no longer declared."""
-    for name, approved_namespace in sorted(run.approved.namespaces.items(), key=lambda item: str(item[0])):
-        declared_namespace = run.declared.namespaces.get(name)
-        yield from _check_schema_policies(run, declared_namespace, approved_namespace)
-        yield from _check_data_loss(run, declared_namespace, approved_namespace)
+    for name, approved_namespace in sorted(comparison.approved.namespaces.items(), key=lambda item: str(item[0])):
+        declared_namespace = comparison.declared.namespaces.get(name)
+        yield from _check_schema_policies(comparison, declared_namespace, approved_namespace)
+        yield from _check_data_loss(comparison, declared_namespace, approved_namespace)
 
 
 def _check_schema_policies(
-    run: Run, declared_entry: Topic | Namespace | None, approved_entry: Topic | Namespace
+    comparison: Comparison, declared_entry: Topic | Namespace | None, approved_entry: Topic | Namespace
 ) -> Iterator[Finding]:
     """Yield findings about approved policies that rejected unchecked schemas and no longer do."""
     for policy, strict in STRICT_POLICIES.items():
         value = getattr(declared_entry.policies, policy) if declared_entry else None
         old_value = getattr(approved_entry.policies, policy)
-        default = getattr(run.project.defaults, policy)
+        default = getattr(comparison.project.defaults, policy)
         in_force = default if value is None else value
         if isinstance(approved_entry, Topic) and value != old_value:
             # A topic without a value has the value of its namespace.
             name = approved_entry.name
-            in_force = _get_namespace_value(run.declared, name, policy, default=default) if value is None else value
+            in_force = (
+                _get_namespace_value(comparison.declared, name, policy, default=default) if value is None else value
+            )
             old_value = (
-                _get_namespace_value(run.approved, name, policy, default=default) if old_value is None else old_value
+                _get_namespace_value(comparison.approved, name, policy, default=default)
+                if old_value is None
+                else old_value
             )
         if old_value is strict and in_force is not strict:
             change = f"{'reset to ' if value is None else ''}{str(in_force).lower()}"
-            yield from run.make_finding(
+            yield from comparison.make_finding(
                 "PROTECTION_LOST",
                 approved_entry if isinstance(approved_entry, Topic) else None,
                 f"{policy} of {approved_entry.name} is {change}, was {str(strict).lower()}: clients add schemas without a check.",
@@ -160,15 +174,15 @@ def _get_namespace_value(catalog: Catalog, name: NamespaceName | TopicName, poli
 
 
 def _check_data_loss(
-    run: Run, declared_entry: Topic | Namespace | None, approved_entry: Topic | Namespace
+    comparison: Comparison, declared_entry: Topic | Namespace | None, approved_entry: Topic | Namespace
 ) -> Iterator[Finding]:
     """Yield findings about changed settings that can lose messages; undeclared settings have Pulsar's default."""
     for setting, description in SETTINGS.items():
-        old_value = _get_setting(run.approved, approved_entry.name, setting)
-        new_value = _get_setting(run.declared, approved_entry.name, setting)
+        old_value = _get_setting(comparison.approved, approved_entry.name, setting)
+        new_value = _get_setting(comparison.declared, approved_entry.name, setting)
         is_declared = any(entry and setting in entry.policies.settings for entry in (declared_entry, approved_entry))
         if is_declared and new_value != old_value and (loss := description.loss(old_value, new_value)):
-            yield from run.make_finding(
+            yield from comparison.make_finding(
                 "DATA_LOSS",
                 approved_entry if isinstance(approved_entry, Topic) else None,
                 f"{setting} of {approved_entry.name} becomes {format_policy_value(new_value)}, was {format_policy_value(old_value)}: {loss}.",
@@ -187,75 +201,75 @@ def _get_setting(catalog: Catalog, name: NamespaceName | TopicName, setting: str
 
 
 def check_relaxed_strategy(
-    run: Run, proposal: Proposal, verdict: Verdict, old_strategy: CompatibilityStrategy
+    comparison: Comparison, proposal: Proposal, verdict: Verdict, old_strategy: CompatibilityStrategy
 ) -> Iterator[Finding]:
     """Yield a finding if the strategy changes together with a schema that `old_strategy` would reject."""
     name = proposal.topic.name
     if old_strategy == proposal.strategy or is_rejected(verdict):
         return
-    if is_rejected(replace(proposal, strategy=old_strategy).judge(run.project)):
-        yield from run.make_finding(
+    if is_rejected(replace(proposal, strategy=old_strategy).judge(comparison.project)):
+        yield from comparison.make_finding(
             "STRATEGY_RELAXED",
             proposal.topic,
             f"{name} goes from {old_strategy} to {proposal.strategy} together with a schema that {old_strategy} rejects.",
-            source=run.locate_strategy(proposal.topic),
+            source=comparison.locate_strategy(proposal.topic),
         )
 
 
-def check_tightened_strategy(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def check_tightened_strategy(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     """Yield a finding if approved versions do not satisfy a new strategy."""
     name = proposal.topic.name
-    (old_strategy, _), _ = run.get_strategies(name)
+    (old_strategy, _), _ = comparison.get_strategies(name)
     if old_strategy == proposal.strategy:
         return
-    failing = _find_failing_versions(run, proposal)
+    failing = _find_failing_versions(comparison, proposal)
     if failing:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "STRATEGY_TIGHTENED",
             proposal.topic,
             f"{name} becomes {proposal.strategy} ({describe_policy_origin(proposal.level)}), was {old_strategy}. "
             "Approved versions do not satisfy "
             f"it: {format_version_numbers(failing)}.",
-            source=run.locate_strategy(proposal.topic),
+            source=comparison.locate_strategy(proposal.topic),
             against=tuple(failing),
         )
 
 
-def check_tightened_topic(run: Run, topic: Topic, versions: Sequence[SchemaVersion]) -> Iterator[Finding]:
+def check_tightened_topic(comparison: Comparison, topic: Topic, versions: Sequence[SchemaVersion]) -> Iterator[Finding]:
     """Yield a finding if brokers would reject approved versions of a topic with kinds under its new strategy.
 
     Data is not judged by this strategy.
     """
-    (old_strategy, _), (strategy, level) = run.get_strategies(topic.name)
+    (old_strategy, _), (strategy, level) = comparison.get_strategies(topic.name)
     if old_strategy == strategy:
         return
-    release = run.project.release
-    stored = VersionList((), release, checker_changes=select_existing_checkers(release, run.project.defaults.checkers))
+    release = comparison.project.release
+    stored = VersionList((), release, checker_changes=select_existing_checkers(release, comparison.project.defaults.checkers))
     rejected: list[int] = []
     for version in versions:
         if version.info and stored.put(version.info, strategy).outcome not in (Outcome.OK, Outcome.UNCHANGED):
             rejected.append(version.number)
         stored.append(version)
     if rejected:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "STRATEGY_TIGHTENED",
             topic,
             f"{topic.name} becomes {strategy} ({describe_policy_origin(level)}), was {old_strategy}. Brokers compare "
             "the kinds of a topic with each "
             f"other, and would reject what was approved: {format_version_numbers(rejected)}.",
-            source=run.locate_strategy(topic),
+            source=comparison.locate_strategy(topic),
             against=tuple(rejected),
         )
 
 
-def check_draft_versions(run: Run, proposal: Proposal, approved_topic: Topic | None) -> Iterator[Finding]:
+def check_draft_versions(comparison: Comparison, proposal: Proposal, approved_topic: Topic | None) -> Iterator[Finding]:
     """Yield a finding if a topic is no longer a draft, and versions of the draft break its strategy."""
     name = proposal.topic.name
     if approved_topic is None or (approved_topic.lifecycle, proposal.topic.lifecycle) != ("draft", "stable"):
         return
-    failing = _find_failing_versions(run, proposal)
+    failing = _find_failing_versions(comparison, proposal)
     if failing:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "DRAFT_VERSIONS_BREAK",
             proposal.topic,
             f"{name} is no longer a draft, and is {proposal.strategy} ({describe_policy_origin(proposal.level)}). "
@@ -265,7 +279,7 @@ def check_draft_versions(run: Run, proposal: Proposal, approved_topic: Topic | N
         )
 
 
-def _find_failing_versions(run: Run, proposal: Proposal) -> list[int]:
+def _find_failing_versions(comparison: Comparison, proposal: Proposal) -> list[int]:
     """Return the numbers of the approved versions that the strategy would have rejected after their predecessors."""
     return [
         version.number
@@ -273,7 +287,7 @@ def _find_failing_versions(run: Run, proposal: Proposal) -> list[int]:
         if version.info
         and is_rejected(
             replace(proposal, schema=version.info, versions=proposal.versions[:position], in_force=None).judge(
-                run.project
+                comparison.project
             )
         )
     ]
@@ -282,7 +296,7 @@ def _find_failing_versions(run: Run, proposal: Proposal) -> list[int]:
 # Partitions, readers and names
 
 
-def check_partitions(run: Run, declared_topic: Topic, approved_topic: Topic | None) -> Iterator[Finding]:
+def check_partitions(comparison: Comparison, declared_topic: Topic, approved_topic: Topic | None) -> Iterator[Finding]:
     """Yield a finding if partitions are removed, or a topic becomes partitioned or unpartitioned."""
     if approved_topic is None or approved_topic.partitions == declared_topic.partitions:
         return
@@ -291,7 +305,7 @@ def check_partitions(run: Run, declared_topic: Topic, approved_topic: Topic | No
         or declared_topic.partitions is None
         or declared_topic.partitions < approved_topic.partitions
     ):
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "PARTITIONS_SHRUNK",
             declared_topic,
             f"{declared_topic.name} goes from {format_partitions(approved_topic.partitions)} to "
@@ -301,12 +315,12 @@ def check_partitions(run: Run, declared_topic: Topic, approved_topic: Topic | No
         )
 
 
-def check_pinned_reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def check_pinned_reader(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     """Yield a finding if `reader` names a version that the topic does not have."""
     pinned_version = proposal.topic.reader
     numbers = {version.number for version in proposal.versions} | {proposal.number}
     if pinned_version != "latest" and pinned_version not in numbers:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "READER_VERSION_UNKNOWN",
             proposal.topic,
             f"{proposal.topic.name} pins its generated readers to version {pinned_version}; it has {format_version_numbers(sorted(numbers))}.",
@@ -354,34 +368,34 @@ def check_names(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
 # Namespaces
 
 
-def check_undeclared_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+def check_undeclared_namespaces(comparison: Comparison, names: Iterable[TopicName]) -> Iterator[Finding]:
     """Yield a finding for each undeclared namespace, on one of its topics.
 
     Unless the project requires declared namespaces, only new namespaces count, in which no topic was ever approved.
 
     Args:
-        run: the comparison.
+        comparison: the comparison.
         names: the topics to check, in this order.
     """
-    known_namespaces = {*run.declared.namespaces}
-    if not run.project.require_declared_namespaces:
-        known_namespaces |= {name.namespace_name for name in run.approved.topics}
+    known_namespaces = {*comparison.declared.namespaces}
+    if not comparison.project.require_declared_namespaces:
+        known_namespaces |= {name.namespace_name for name in comparison.approved.topics}
     topics_by_namespace: dict[NamespaceName, list[Topic]] = {}
     for name in names:
-        topic = run.declared.topics.get(name)
+        topic = comparison.declared.topics.get(name)
         if topic and topic.source and name.namespace_name not in known_namespaces:
             topics_by_namespace.setdefault(name.namespace_name, []).append(topic)
     for namespace, topics in topics_by_namespace.items():
-        first_topic = next((topic for topic in topics if not run.is_draft(topic)), topics[0])
+        first_topic = next((topic for topic in topics if not comparison.is_draft(topic)), topics[0])
         subject = f"{first_topic.name} is" if len(topics) == 1 else f"{format_count(len(topics), 'topic')} are"
         folder = posixpath.dirname(first_topic.source.path) if first_topic.source else ""
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "NAMESPACE_UNDECLARED",
             first_topic,
             f"{subject} in the namespace {namespace}, which no file declares{_suggest_namespace(namespace, known_namespaces)}",
             fix=f"Correct the name; or declare the namespace: `namespace: {namespace}`, for example in "
             f"{posixpath.join(folder, f'{namespace.name}-namespace.yaml')}",
-            severity="error" if run.project.require_declared_namespaces else None,
+            severity="error" if comparison.project.require_declared_namespaces else None,
         )
 
 
@@ -403,23 +417,23 @@ def _suggest_namespace(namespace: NamespaceName, known_namespaces: Collection[Na
     return did_you_mean(namespace.tenant, tenants, shown=tenants)
 
 
-def check_open_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+def check_open_namespaces(comparison: Comparison, names: Iterable[TopicName]) -> Iterator[Finding]:
     """Yield a finding for each new namespace in which a producer can register its own schema as the next version.
 
     Opening an approved namespace is PROTECTION_LOST.
     """
-    checked_names = {*run.approved.namespaces, *(name.namespace_name for name in run.approved.topics)}
+    checked_names = {*comparison.approved.namespaces, *(name.namespace_name for name in comparison.approved.topics)}
     for name in names:
-        topic, namespace = run.declared.topics.get(name), run.declared.namespaces.get(name.namespace_name)
+        topic, namespace = comparison.declared.topics.get(name), comparison.declared.namespaces.get(name.namespace_name)
         if namespace is None or namespace.name in checked_names:
             continue
-        if topic is None or topic.schema is None or run.is_draft(topic):
+        if topic is None or topic.schema is None or comparison.is_draft(topic):
             continue
         checked_names.add(namespace.name)
-        if _get_namespace_policy(run, namespace, "is_allow_auto_update_schema") and not _get_namespace_policy(
-            run, namespace, "schema_validation_enforced"
+        if _get_namespace_policy(comparison, namespace, "is_allow_auto_update_schema") and not _get_namespace_policy(
+            comparison, namespace, "schema_validation_enforced"
         ):
-            yield from run.make_finding(
+            yield from comparison.make_finding(
                 "NAMESPACE_OPEN",
                 topic,
                 f"Any producer that connects to a topic of {namespace.name} with its own schema registers that schema "
@@ -430,34 +444,34 @@ def check_open_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Find
             )
 
 
-def _get_namespace_policy(run: Run, namespace: Namespace, policy: str) -> bool:
+def _get_namespace_policy(comparison: Comparison, namespace: Namespace, policy: str) -> bool:
     """Return the policy of a namespace, or the default of the brokers if it is not declared."""
     declared_value = getattr(namespace.policies, policy)
-    return bool(getattr(run.project.defaults, policy) if declared_value is None else declared_value)
+    return bool(getattr(comparison.project.defaults, policy) if declared_value is None else declared_value)
 
 
 # Undeclared renames
 
 
-def check_undeclared_renames(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+def check_undeclared_renames(comparison: Comparison, names: Iterable[TopicName]) -> Iterator[Finding]:
     """Yield a finding for each new topic among `names` that seems to be the successor of a removed topic.
 
     It is an error if the schema breaks the old topic's strategy, because topics without `renamed_from` are not compared.
     """
-    declared_ids = {name.schema_id for name in run.declared.topics}
+    declared_ids = {name.schema_id for name in comparison.declared.topics}
     # An approved topic is read when it is accessed, so filter by name first.
-    removed_names = [name for name in run.approved.topics if name.schema_id not in declared_ids]
-    last_declared = {name for name in removed_names if not run.approved.topics[name].deleted}
-    old_names = {topic.renamed_from for topic in run.declared.topics.values()}
-    removed = _group_by_record(run.approved.topics[name] for name in last_declared - old_names)
+    removed_names = [name for name in comparison.approved.topics if name.schema_id not in declared_ids]
+    last_declared = {name for name in removed_names if not comparison.approved.topics[name].deleted}
+    old_names = {topic.renamed_from for topic in comparison.declared.topics.values()}
+    removed = _group_by_record(comparison.approved.topics[name] for name in last_declared - old_names)
     if not removed:
         return
     added = _group_by_record(
         topic
         for name in names
-        if (topic := run.declared.topics.get(name))
+        if (topic := comparison.declared.topics.get(name))
         and topic.renamed_from not in last_declared
-        and not get_declared_topic(run.approved, name)
+        and not get_declared_topic(comparison.approved, name)
     )
     for key, topics in added.items():
         candidates = removed.get(key, [])
@@ -465,7 +479,7 @@ def check_undeclared_renames(run: Run, names: Iterable[TopicName]) -> Iterator[F
             best_match = max(candidates, key=lambda candidate: _compute_similarity(parts, candidate[1]), default=None)
             if best_match and _compute_similarity(parts, best_match[1]) >= _MIN_SIMILARITY:
                 candidates.remove(best_match)
-                yield from _report_rename(run, topic, best_match[0])
+                yield from _report_rename(comparison, topic, best_match[0])
 
 
 def _group_by_record(topics: Iterable[Topic]) -> dict[str, list[tuple[Topic, _Outline]]]:
@@ -486,16 +500,16 @@ def _compute_similarity(left: _Outline, right: _Outline) -> float:
     return 2 * len(left & right) / (len(left) + len(right))
 
 
-def _report_rename(run: Run, topic: Topic, old_topic: Topic) -> Iterator[Finding]:
+def _report_rename(comparison: Comparison, topic: Topic, old_topic: Topic) -> Iterator[Finding]:
     old_topic = old_topic.load()
-    strategy, level = run.approved.strategy(old_topic.name, run.project.defaults)
+    strategy, level = comparison.approved.strategy(old_topic.name, comparison.project.defaults)
     if topic.schema is None or not old_topic.versions:
         return
     proposal = Proposal.create(topic, topic.schema.load(), old_topic.versions, strategy, level)
-    is_breaking = old_topic.lifecycle == "stable" and is_rejected(proposal.judge(run.project))
+    is_breaking = old_topic.lifecycle == "stable" and is_rejected(proposal.judge(comparison.project))
     latest_number = old_topic.versions[-1].number
     # The finding is about the old topic, because its readers are affected even if the new topic is a draft.
-    yield from run.make_finding(
+    yield from comparison.make_finding(
         "RENAME_UNDECLARED",
         old_topic,
         f"{topic.name} is new, and {old_topic.name} ({old_topic.source} before the change), which had nearly the same definition, is removed."
@@ -513,44 +527,46 @@ def _report_rename(run: Run, topic: Topic, old_topic: Topic) -> Iterator[Finding
 # Deprecation
 
 
-def check_deprecations(run: Run, selected: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
+def check_deprecations(comparison: Comparison, selected: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
     """Yield findings about overdue removals and undeclared replacements.
 
     A deprecated namespace gets one finding, on the first of its topics.
 
     Args:
-        run: the comparison.
+        comparison: the comparison.
         selected: the topics to check, or None for all topics.
         today: the day in UTC.
     """
     checked_namespaces: set[Namespace] = set()
-    for name in sorted(name for name in run.declared.topics if selected is None or name in selected):
-        topic, namespace = run.declared.topics[name], run.declared.namespaces.get(name.namespace_name)
+    for name in sorted(name for name in comparison.declared.topics if selected is None or name in selected):
+        topic, namespace = comparison.declared.topics[name], comparison.declared.namespaces.get(name.namespace_name)
         if topic.metadata.deprecated:
             client_names = ", ".join(client.name for client in topic.clients)
             clients = f" Declared clients: {client_names}." if client_names else ""
-            yield from _check_deprecation(run, topic, topic, topic.metadata.deprecated, today, clients)
+            yield from _check_deprecation(comparison, topic, topic, topic.metadata.deprecated, today, clients)
         elif namespace and namespace.metadata.deprecated and namespace not in checked_namespaces:
             checked_namespaces.add(namespace)
-            count = sum(topic_name.namespace_name == namespace.name for topic_name in run.declared.topics)
+            count = sum(topic_name.namespace_name == namespace.name for topic_name in comparison.declared.topics)
             topic_count = f" It has {format_count(count, 'topic')}."
-            yield from _check_deprecation(run, topic, namespace, namespace.metadata.deprecated, today, topic_count)
+            yield from _check_deprecation(
+                comparison, topic, namespace, namespace.metadata.deprecated, today, topic_count
+            )
 
 
 def _check_deprecation(
-    run: Run, topic: Topic, entry: Topic | Namespace, deprecation: Deprecated, today: date, details: str
+    comparison: Comparison, topic: Topic, entry: Topic | Namespace, deprecation: Deprecated, today: date, details: str
 ) -> Iterator[Finding]:
     if deprecation.remove_after and deprecation.remove_after < today:
         suggestion = f" Use {deprecation.use} instead." if deprecation.use else ""
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "REMOVAL_OVERDUE",
             topic,
             f"{entry.name} is deprecated and was to be removed after {deprecation.remove_after}.{suggestion}{details}",
             source=entry.locate("/deprecated/remove_after"),
         )
-    if deprecation.use and deprecation.use not in run.declared.topics:
-        declared_names = [str(name) for name in run.declared.topics if name != entry.name]
-        yield from run.make_finding(
+    if deprecation.use and deprecation.use not in comparison.declared.topics:
+        declared_names = [str(name) for name in comparison.declared.topics if name != entry.name]
+        yield from comparison.make_finding(
             "REPLACEMENT_UNDECLARED",
             topic,
             f"{deprecation.use}, which is to be used instead of {entry.name}, is not declared"

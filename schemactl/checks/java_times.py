@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from schemactl.checks.check_report import Change
-from schemactl.checks.proposal import Proposal, Run
+from schemactl.checks.proposal import Comparison, Proposal
 from schemactl.codegen.topics import get_wire_options
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.errors import InvalidSchema, Source
@@ -24,37 +24,41 @@ _READ_AS_NUMBERS: Final = frozenset({"date"})
 """The times that Java's JSON reader also reads from whole numbers in the unit of their type."""
 
 
-def check_java_times(run: Run, proposal: Proposal, approved_topic: Topic | None, change: Change) -> Iterator[Finding]:
+def check_java_times(
+    comparison: Comparison, proposal: Proposal, approved_topic: Topic | None, change: Change
+) -> Iterator[Finding]:
     """Yield findings about times that Java's clients lose, because of the form in JSON or of a property of the schema."""
-    yield from _check_json_times(run, proposal, approved_topic, is_new_version=change in _NEW_VERSION)
+    yield from _check_json_times(comparison, proposal, approved_topic, is_new_version=change in _NEW_VERSION)
     if change in _NEW_VERSION:
-        yield from _check_missing_switch(run, proposal)
+        yield from _check_missing_switch(comparison, proposal)
     if change in (*_NEW_VERSION, "not stored"):
-        yield from _check_changed_switch(run, proposal, is_stored=change in _NEW_VERSION)
+        yield from _check_changed_switch(comparison, proposal, is_stored=change in _NEW_VERSION)
 
 
 def _check_json_times(
-    run: Run, proposal: Proposal, approved_topic: Topic | None, *, is_new_version: bool
+    comparison: Comparison, proposal: Proposal, approved_topic: Topic | None, *, is_new_version: bool
 ) -> Iterator[Finding]:
     topic = proposal.topic
-    pointer = _find_json_time(run, topic, proposal.schema)
-    was_so = approved_topic and approved_topic.schema and _find_json_time(run, approved_topic, approved_topic.schema)
+    pointer = _find_json_time(comparison, topic, proposal.schema)
+    was_so = (
+        approved_topic and approved_topic.schema and _find_json_time(comparison, approved_topic, approved_topic.schema)
+    )
     if pointer is None or (was_so and not is_new_version):
         return
-    yield from run.make_finding(
+    yield from comparison.make_finding(
         "JSON_TIMES",
         topic,
-        f"{_name_java_clients(run, topic)} reads {topic.name} in Java, and generated packages write its times into JSON as whole numbers in "
+        f"{_name_java_clients(comparison, topic)} reads {topic.name} in Java, and generated packages write its times into JSON as whole numbers in "
         "the unit of their type: Java's classes read such a number as seconds, which gives a wrong time, or they throw an exception.",
         source=proposal.schema.locate(pointer),
         pointer=pointer,
     )
 
 
-def _find_json_time(run: Run, topic: Topic, schema: SchemaInfo) -> str | None:
+def _find_json_time(comparison: Comparison, topic: Topic, schema: SchemaInfo) -> str | None:
     """Return the place of the first time that is written as a number and that a declared Java client cannot read, or None."""
-    is_java = get_wire_options(topic, run.project.generate).get("json_times") == "java"
-    if is_java or not _list_java_clients(run, topic):
+    is_java = get_wire_options(topic, comparison.project.generate).get("json_times") == "java"
+    if is_java or not _list_java_clients(comparison, topic):
         return None
     for prefix, part in _list_parts(schema, SchemaType.JSON):
         for pointer, value_type in _list_times(part):
@@ -63,20 +67,20 @@ def _find_json_time(run: Run, topic: Topic, schema: SchemaInfo) -> str | None:
     return None
 
 
-def _check_missing_switch(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def _check_missing_switch(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     topic = proposal.topic
-    if not _list_java_clients(run, topic):
+    if not _list_java_clients(comparison, topic):
         return
     for prefix, part in _list_parts(proposal.schema, SchemaType.AVRO):
         times = _list_times(part)
         if not times or JSR310_PROPERTY in part.properties:
             continue
         pointer, value_type = times[0]
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "JSR310_MISSING",
             topic,
             f"Version {proposal.number} of {topic.name} has a {value_type.logical} and is declared without the property {JSR310_PROPERTY}, "
-            f"which tells Java's consumers ({_name_java_clients(run, topic)}) whether times are classes of java.time. "
+            f"which tells Java's consumers ({_name_java_clients(comparison, topic)}) whether times are classes of java.time. "
             "Without it, a field `Instant` receives a number: with Pulsar 4.0 the time is 1,000 times too large, and "
             "with 4.2 every message throws an exception.\n"
             "Adding the property later makes no version: registries keep the properties of the first upload. The ways "
@@ -89,7 +93,7 @@ def _check_missing_switch(run: Run, proposal: Proposal) -> Iterator[Finding]:
         )
 
 
-def _check_changed_switch(run: Run, proposal: Proposal, *, is_stored: bool) -> Iterator[Finding]:
+def _check_changed_switch(comparison: Comparison, proposal: Proposal, *, is_stored: bool) -> Iterator[Finding]:
     topic, versions = proposal.topic, get_live_versions(proposal.versions)
     old_version = versions[-1] if is_stored and versions else None
     if not is_stored:
@@ -112,20 +116,20 @@ def _check_changed_switch(run: Run, proposal: Proposal, *, is_stored: bool) -> I
             if is_stored
             else f"The registry has version {old_version.number} already and keeps its properties: the new value has no effect on it."
         )
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "JSR310_CHANGED",
             topic,
             f"The property {JSR310_PROPERTY} of {topic.name} is {new_state}, and {old_state} in version {old_version.number}. {effect}",
-            source=_locate_switch(run, topic, f"/schema{prefix}"),
+            source=_locate_switch(comparison, topic, f"/schema{prefix}"),
             pointer=prefix,
             against=(old_version.number,),
         )
 
 
-def _locate_switch(run: Run, topic: Topic, pointer: str) -> Source | None:
+def _locate_switch(comparison: Comparison, topic: Topic, pointer: str) -> Source | None:
     """Return the place of the property: in the topic's schema, else in its namespace, else of the schema without it."""
     own_source = topic.locate(f"{pointer}/properties/{JSR310_PROPERTY}")
-    namespace = run.declared.namespaces.get(topic.name.namespace_name)
+    namespace = comparison.declared.namespaces.get(topic.name.namespace_name)
     is_own = own_source not in (topic.locate(pointer), topic.locate(f"{pointer}/properties"))
     if is_own or namespace is None or JSR310_PROPERTY not in namespace.schema_properties:
         return own_source
@@ -152,9 +156,11 @@ def _list_parts(schema: SchemaInfo, type_: SchemaType) -> list[tuple[str, Schema
     return [(prefix, part) for prefix, part in parts.items() if part.type is type_]
 
 
-def _list_java_clients(run: Run, topic: Topic) -> list[Client]:
-    return [client for client in topic.clients if client.language.lower() == "java" and client.runs_on(*run.targets)]
+def _list_java_clients(comparison: Comparison, topic: Topic) -> list[Client]:
+    return [
+        client for client in topic.clients if client.language.lower() == "java" and client.runs_on(*comparison.targets)
+    ]
 
 
-def _name_java_clients(run: Run, topic: Topic) -> str:
-    return ", ".join(on_one_line(client.display_name) for client in _list_java_clients(run, topic))
+def _name_java_clients(comparison: Comparison, topic: Topic) -> str:
+    return ", ".join(on_one_line(client.display_name) for client in _list_java_clients(comparison, topic))

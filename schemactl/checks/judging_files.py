@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.checks.environments import Judge, ProjectFiles
-from schemactl.checks.proposal import Proposal, Run, get_declared_topic, is_rejected
+from schemactl.checks.proposal import Comparison, Proposal, get_declared_topic, is_rejected
 from schemactl.core.catalog import Catalog, Namespace, Topic, select_target_topics
 from schemactl.core.errors import DeclarationError, Problem, Source, join_first
 from schemactl.core.findings import Finding
@@ -266,7 +266,7 @@ def check_gate(
     proposed: Judge,
     old_files: CommitFiles,
     new_files: CommitFiles | HashedFiles,
-    run: Run,
+    comparison: Comparison,
 ) -> Iterator[Finding]:
     """Yield a warning for each changed judging file that describes the effects of the merge.
 
@@ -276,7 +276,7 @@ def check_gate(
         proposed: the judge of the change's own files.
         old_files: the files at the merge base.
         new_files: the checked files.
-        run: the declarations and the approved history.
+        comparison: the declarations and the approved history.
     """
     for file in changed:
         old_value, new_value = _read_values(old_files, file.path), _read_values(new_files, file.path)
@@ -286,13 +286,13 @@ def check_gate(
             differences = [*_compare_values(_get_single_document(old_value), _get_single_document(new_value))]
             key = next((tokens for tokens, _ in differences), ())
             effects = [sentence for _, sentence in differences]
-            effects += _describe_removed_roots(approved.project, proposed.project, new_files, run)
+            effects += _describe_removed_roots(approved.project, proposed.project, new_files, comparison)
         elif file.kind == "overlay":
             effects = [*_describe_overlay_effects(file, approved, proposed)]
         elif file.kind == "numbers":
             effects = [*_describe_numbers_effects(file, approved, proposed)]
         if file.kind in ("project", "overlay"):
-            effects += _describe_strategy_effects(file, approved, proposed, run)
+            effects += _describe_strategy_effects(file, approved, proposed, comparison)
         verb = "is removed" if new_value is None else "is added" if old_value is None else "changes"
         listed_effects = [
             *effects[:_MAX_EFFECTS],
@@ -345,7 +345,9 @@ def _format_value(value: object) -> str:
     return shorten(text)
 
 
-def _describe_removed_roots(approved: Project, proposed: Project, new_files: Files, run: Run) -> Iterator[str]:
+def _describe_removed_roots(
+    approved: Project, proposed: Project, new_files: Files, comparison: Comparison
+) -> Iterator[str]:
     """Yield the roots that the change removes although topics are declared below them."""
     # The proposed judge has the roots of both sides, so the remaining roots are read from the file itself.
     try:
@@ -355,7 +357,7 @@ def _describe_removed_roots(approved: Project, proposed: Project, new_files: Fil
     for root in (root for root in approved.roots if not any(_is_below(root, other) for other in roots)):
         topics = [
             name
-            for name, topic in run.declared.topics.items()
+            for name, topic in comparison.declared.topics.items()
             if topic.source
             and _is_below(topic.source.path, root)
             and not any(_is_below(topic.source.path, other) for other in roots)
@@ -408,12 +410,16 @@ def _describe_numbers_effects(file: _JudgingFile, approved: Judge, proposed: Jud
             yield f"other version numbers are recorded of {_name_topics(names)} on {target}"
 
 
-def _describe_strategy_effects(file: _JudgingFile, approved: Judge, proposed: Judge, run: Run) -> Iterator[str]:
+def _describe_strategy_effects(
+    file: _JudgingFile, approved: Judge, proposed: Judge, comparison: Comparison
+) -> Iterator[str]:
     """Yield the approved topics that get another strategy, enter or leave a target, or do not satisfy the new strategy."""
-    names = sorted(name for name in run.approved.topics if get_declared_topic(run.approved, name))
+    names = sorted(name for name in comparison.approved.topics if get_declared_topic(comparison.approved, name))
     targets = file.targets or (*{**approved.project.targets, **proposed.project.targets},) or ("",)
     for target in targets:
-        old_strategies, new_strategies = (_get_strategies(judge, target, run, names) for judge in (approved, proposed))
+        old_strategies, new_strategies = (
+            _get_strategies(judge, target, comparison, names) for judge in (approved, proposed)
+        )
         changes = Counter(
             (old_strategies[name], new_strategies[name])
             for name in names
@@ -429,7 +435,7 @@ def _describe_strategy_effects(file: _JudgingFile, approved: Judge, proposed: Ju
                 if (old_strategies.get(name), new_strategies.get(name)) == (old_strategy, new_strategy)
             ]
             yield f"{_name_topics(topics)}{where} {'is' if count == 1 else 'are'} {new_strategy}, no longer {old_strategy}"
-            failing = [name for name in topics if _is_latest_rejected(run, proposed, name, new_strategy)]
+            failing = [name for name in topics if _is_latest_rejected(comparison, proposed, name, new_strategy)]
             if failing:
                 yield f"approved versions of {_name_topics(failing)}{where} do not satisfy {new_strategy}"
         for verb, having, lacking in (
@@ -441,14 +447,14 @@ def _describe_strategy_effects(file: _JudgingFile, approved: Judge, proposed: Ju
 
 
 def _get_strategies(
-    judge: Judge, target_name: str, run: Run, topics: Sequence[TopicName]
+    judge: Judge, target_name: str, comparison: Comparison, topics: Sequence[TopicName]
 ) -> dict[TopicName, CompatibilityStrategy]:
     """Return the strategy of each approved topic on a target; for an unknown target, the strategies without overlays."""
     target: Target | None = judge.project.targets.get(target_name)
     overlays = judge.overlays.get(target_name, NO_OVERLAYS)
 
     def get_policies(name: NamespaceName | TopicName) -> Policies:
-        approved, overlay = run.approved.get(name), overlays.get(name)
+        approved, overlay = comparison.approved.get(name), overlays.get(name)
         policies = approved.policies if approved else Policies()
         return policies.override_with(overlay.policies if overlay else Policies())
 
@@ -459,9 +465,9 @@ def _get_strategies(
     }
 
 
-def _is_latest_rejected(run: Run, judge: Judge, name: TopicName, strategy: CompatibilityStrategy) -> bool:
+def _is_latest_rejected(comparison: Comparison, judge: Judge, name: TopicName, strategy: CompatibilityStrategy) -> bool:
     """Return whether `strategy` would have rejected the latest approved version of a topic."""
-    topic = run.approved.topics[name]
+    topic = comparison.approved.topics[name]
     versions = get_live_versions(topic.versions)
     if len(versions) < 2 or versions[-1].info is None:
         return False
@@ -469,12 +475,12 @@ def _is_latest_rejected(run: Run, judge: Judge, name: TopicName, strategy: Compa
     return is_rejected(proposal.judge(judge.project))
 
 
-def check_drafts(run: Run) -> Iterator[Finding]:
+def check_drafts(comparison: Comparison) -> Iterator[Finding]:
     """Yield a warning for each stable topic that becomes a draft: this change is still judged as one to a stable topic."""
     rule = get_builtin_rules()["DRAFT_AGAIN"]
-    for name in sorted(run.declared.topics):
-        topic = run.declared.topics[name]
-        if topic.lifecycle == "draft" and not topic.deleted and not run.is_draft(topic):
+    for name in sorted(comparison.declared.topics):
+        topic = comparison.declared.topics[name]
+        if topic.lifecycle == "draft" and not topic.deleted and not comparison.is_draft(topic):
             yield Finding(
                 rule=rule.id,
                 severity="warning",

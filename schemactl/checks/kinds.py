@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from schemactl.checks.check_report import TopicCheck
-from schemactl.checks.proposal import Run, StrategyChange
+from schemactl.checks.proposal import Comparison, StrategyChange
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Catalog, Kind, KindName, LazyMapping, Topic
 from schemactl.core.findings import Finding
@@ -22,19 +22,19 @@ def join_kind_names(approved_topic: Topic, declared_topic: Topic) -> tuple[KindN
     return (*(name for name in approved_topic.kind_names if name not in declared_names), *declared_names)
 
 
-def select_kind(run: Run, part: Topic) -> Run:
+def select_kind(comparison: Comparison, part: Topic) -> Comparison:
     """Return the comparison of one kind with its own versions.
 
     Args:
-        run: the comparison of the whole topic.
+        comparison: the comparison of the whole topic.
         part: the declared topic with this kind alone (see `Topic.split`); or a topic with one schema that had kinds before, which is
             compared with the versions of the kind that has its record.
     """
     name = part.name
-    whole = run.declared.topics[name]
+    whole = comparison.declared.topics[name]
     approved_topics = {}
     for approved_name in {name, *name.same_names_elsewhere, part.renamed_from} - {None}:
-        approved_topic = run.approved.topics.get(approved_name) if approved_name else None
+        approved_topic = comparison.approved.topics.get(approved_name) if approved_name else None
         if approved_name and approved_topic:
             named_topic = replace(approved_topic, kind_names=join_kind_names(approved_topic, whole))
             record = record_name(part.schema) if part.schema else ""
@@ -46,14 +46,14 @@ def select_kind(run: Run, part: Topic) -> Run:
             if approved_name == part.renamed_from and not has_versions:
                 # The old topic had no messages of this kind.
                 part = replace(part, renamed_from=None)
-    approved_topic = run.find_approved(name)
-    defaults = run.project.defaults
-    before = run.approved.data_strategy(approved_topic.name, defaults) if approved_topic else None
-    after = run.declared.data_strategy(name, defaults)
+    approved_topic = comparison.find_approved(name)
+    defaults = comparison.project.defaults
+    before = comparison.approved.data_strategy(approved_topic.name, defaults) if approved_topic else None
+    after = comparison.declared.data_strategy(name, defaults)
     return replace(
-        run,
-        declared=_with_topics(run.declared, {name: part}),
-        approved=_with_topics(run.approved, approved_topics),
+        comparison,
+        declared=_with_topics(comparison.declared, {name: part}),
+        approved=_with_topics(comparison.approved, approved_topics),
         strategies={name: StrategyChange(before or after, after)},
     )
 
@@ -111,12 +111,12 @@ def _with_topics(catalog: Catalog, topics: dict[TopicName, Topic]) -> Catalog:
 
 
 def check_removed_kinds(
-    run: Run, declared_topic: Topic, approved_topic: Topic
+    comparison: Comparison, declared_topic: Topic, approved_topic: Topic
 ) -> tuple[list[TopicCheck], list[Finding]]:
     """Return a result and a finding for each approved kind that is no longer declared, neither by its key nor by its record."""
     declared_keys = {kind.key for kind in declared_topic.kinds}
     records = {record_name(part.schema) for part in declared_topic.split() if part.schema}
-    strategy, level = run.declared.data_strategy(declared_topic.name, run.project.defaults)
+    strategy, level = comparison.declared.data_strategy(declared_topic.name, comparison.project.defaults)
     topic_checks: list[TopicCheck] = []
     findings: list[Finding] = []
     for kind in approved_topic.kinds:
@@ -135,11 +135,11 @@ def check_removed_kinds(
                 level,
                 latest=numbers[-1] if numbers else None,
                 source=declared_topic.source,
-                owner=run.declared.metadata(declared_topic.name).owner,
+                owner=comparison.declared.metadata(declared_topic.name).owner,
                 kind=kind.key,
             )
         )
-        findings += run.make_finding(
+        findings += comparison.make_finding(
             "KIND_REMOVED",
             replace(declared_topic, kind=kind.key),
             f"{declared_topic.name} no longer declares this kind of events. {format_version_numbers(numbers).capitalize()} "

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final, Literal, Protocol
 
 from schemactl.checks.check_report import ORDER, CheckReport
-from schemactl.checks.proposal import Run
+from schemactl.checks.proposal import Comparison
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.edits import AddKey, DefinitionEdit, RenameKey, TextEdit, apply_edits
 from schemactl.core.environment import list_entry_points
@@ -107,7 +107,7 @@ def lint(declared: Declared, project: Project, selected: frozenset[TopicName]) -
         **_DEFINITION_RULES,
         **{entry.name: entry.load()().look for entry in list_entry_points(LINT_RULES)},
     }
-    run = Run(declared.catalog, Catalog(), project, known_rules)
+    comparison = Comparison(declared.catalog, Catalog(), project, known_rules)
 
     # A type that topics share is checked once.
     @cache
@@ -120,19 +120,19 @@ def lint(declared: Declared, project: Project, selected: frozenset[TopicName]) -
 
     linted_remarks = []
     for name in sorted(selected):
-        enabled_rules = [rule for rule in functions_by_rule if run.is_enabled(rule, name)]
+        enabled_rules = [rule for rule in functions_by_rule if comparison.is_enabled(rule, name)]
         for file in declared.written.get(name, ()):
             for rule in enabled_rules:
                 for remark in list_remarks(rule, file):
                     locate = file.text.locate_key if remark.of_key else file.text.locate
                     edit = make_text_edit(file, remark.edit) if remark.edit else None
-                    findings_of_remark = _make_finding(run, rule, name, locate(remark.parts), remark, edit)
+                    findings_of_remark = _make_finding(comparison, rule, name, locate(remark.parts), remark, edit)
                     linted_remarks += [Linted(finding, file, remark) for finding in findings_of_remark]
     findings_of_topics = [
         finding
         for check in _TOPIC_RULES
         for rule, name, source, remark in check(declared, project, dict.fromkeys(sorted(selected)))
-        for finding in _make_finding(run, rule, name, source, remark)
+        for finding in _make_finding(comparison, rule, name, source, remark)
     ]
 
     def make_sort_key(finding: Finding) -> tuple[int, str]:
@@ -145,13 +145,18 @@ def lint(declared: Declared, project: Project, selected: frozenset[TopicName]) -
 
 
 def _make_finding(
-    run: Run, rule: str, name: TopicName, source: Source | None, remark: Remark, edit: TextEdit | None = None
+    comparison: Comparison,
+    rule: str,
+    name: TopicName,
+    source: Source | None,
+    remark: Remark,
+    edit: TextEdit | None = None,
 ) -> Iterator[Finding]:
     # A rule that is off by default gets the severity that the project sets.
-    severity = run.get_severity(rule, name, run.rules[rule].severity)
-    return run.make_finding(
+    severity = comparison.get_severity(rule, name, comparison.rules[rule].severity)
+    return comparison.make_finding(
         rule,
-        run.declared.topics[name],
+        comparison.declared.topics[name],
         remark.message,
         source=source,
         fix=remark.fix,

@@ -54,7 +54,7 @@ class StrategyChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Comparison:
     """The comparison of declarations with the approved history.
 
     Attributes:
@@ -65,8 +65,7 @@ class Run:
         targets: the names of the targets; empty if the check does not depend on a target.
         moved: the new topics that another approved project of the repository has.
         protos: the schemas of topics and kinds that replace or remove `proto:`, with the current content of the approved `.proto`.
-        strategies: the approved and the declared strategy of topics whose data is not judged by the strategy of the broker: this
-            run is about one kind of events, and its catalogs have only this kind of the topic.
+        strategies: only for one kind of a topic: the approved and the declared `kinds_compatibility`.
     """
 
     declared: Catalog

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from schemactl.checks import kinds
 from schemactl.checks.check_report import CheckReport
-from schemactl.checks.proposal import Run
+from schemactl.checks.proposal import Comparison
 from schemactl.codec import CodecError, InvalidDefinition, Options
 from schemactl.codec.topic import judge_messages, to_json
 from schemactl.codegen.topics import codec_of, get_wire_options
@@ -84,7 +84,7 @@ class SampleFiles(NamedTuple):
 
 def add_sample_findings(
     report: CheckReport,
-    run: Run,
+    comparison: Comparison,
     declared: Declared,
     files: Files,
     changed: Collection[str],
@@ -94,7 +94,7 @@ def add_sample_findings(
 
     Args:
         report: the report of the check.
-        run: the comparison that the report is about.
+        comparison: the comparison that the report is about.
         declared: the declarations, with the paths of all samples.
         files: the files with the samples.
         changed: the paths of the samples that the change adds or edits.
@@ -122,9 +122,9 @@ def add_sample_findings(
                     problems += error.problems
         if not samples or problems:
             continue
-        approved_versions = run.get_versions(name)
+        approved_versions = comparison.get_versions(name)
         if topic.kinds:
-            approved_topic = run.find_approved(name) or topic
+            approved_topic = comparison.find_approved(name) or topic
             names = kinds.join_kind_names(approved_topic, topic)
             approved_versions = assign_kinds(approved_versions, replace(topic, kind_names=names))
         remaining_samples = samples
@@ -141,7 +141,7 @@ def add_sample_findings(
                 remaining_samples = [sample for sample in part_samples if sample.message.version not in numbers]
                 part_samples = [sample for sample in part_samples if sample.message.version in numbers]
             if part.schema and part_samples:
-                findings += _report_unreadable_samples(run, part, part.schema, versions, part_samples)
+                findings += _report_unreadable_samples(comparison, part, part.schema, versions, part_samples)
     if problems:
         raise DeclarationError(problems)
     notes = (
@@ -245,10 +245,10 @@ def _decode_base64(value: dict[str, object], key: str) -> bytes | None:
 
 
 def _report_unreadable_samples(
-    run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
+    comparison: Comparison, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
 ) -> Iterator[Finding]:
     schemas_by_number = {version.number: version.info for version in versions if version.info}
-    reasons = _find_rejections(run, topic, schema, versions, samples)
+    reasons = _find_rejections(comparison, topic, schema, versions, samples)
     rejected = [(sample, *rejection) for sample, rejection in zip(samples, reasons, strict=True) if rejection[0]]
     for index, (sample, reason, with_approved) in enumerate(rejected[:_MAX_SHOWN], start=1):
         number = sample.message.version
@@ -265,7 +265,7 @@ def _report_unreadable_samples(
         writer_schema = schemas_by_number.get(number) if number is not None else None
         # The fingerprint covers key and payload, but not the version number, which may differ between targets.
         message = sample.message._replace(version=None).to_line()
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "SAMPLE_UNREADABLE",
             topic,
             f"This message {origin} cannot be read with the schema of {topic.name}: {on_one_line(reason)}.{remark}{remaining_note}",
@@ -282,13 +282,13 @@ def _report_unreadable_samples(
 
 
 def _find_rejections(
-    run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
+    comparison: Comparison, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
 ) -> list[tuple[str, str | None]]:
     """Return two reasons for each sample: why the schema rejects it, and why the last approved schema does.
 
     The first reason is empty, and the second None, if the sample can be read.
     """
-    generate = run.project.generate
+    generate = comparison.project.generate
     json_defaults = generate is not None and generate.json_defaults
     options = Options(json_defaults=json_defaults, **get_wire_options(topic, generate))
     topic_with_versions = replace(topic, versions=versions)

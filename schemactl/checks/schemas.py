@@ -12,7 +12,7 @@ from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import BROKER_MESSAGE, COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
-from schemactl.checks.proposal import Proposal, Run, find_number_in_force
+from schemactl.checks.proposal import Comparison, Proposal, find_number_in_force
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import compute_broker_fingerprint
 from schemactl.core.edits import AddReserved
@@ -69,7 +69,7 @@ _LATEST_ONLY: Final = {
 # Readers
 
 
-def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_readers(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield one finding for each incompatibility or misreading, regardless of the number of versions, in the verdict's order."""
     approved = frozenset(verdict.approved)
     breakages_by_problem: dict[tuple[Incompatibility, Direction, bool], list[Breakage]] = {}
@@ -95,7 +95,7 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             against=against,
         )
         remark = f" Version {get_live_versions(proposal.versions)[-1].number} has this as well." if is_approved else ""
-        findings = run.make_finding(
+        findings = comparison.make_finding(
             problem.rule,
             proposal.topic,
             f"{sentence}\n{on_one_line(explanation.reason)}{remark}",
@@ -143,9 +143,9 @@ def remove_known_breakages(verdict: Verdict, proposal: Proposal, approved_schema
     return replace(verdict, state=state, data=new_breakages, misread=new_misreadings, approved=approved)
 
 
-def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_unprotected_readers(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield the findings of `verdict`, which is under FULL, for a topic whose strategy does not protect readers."""
-    for finding in check_readers(run, replace(proposal, strategy=CompatibilityStrategy.FULL), verdict):
+    for finding in check_readers(comparison, replace(proposal, strategy=CompatibilityStrategy.FULL), verdict):
         reason = finding.message.partition("\n")[2]
         unprotected_finding = replace(
             finding,
@@ -157,28 +157,30 @@ def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) ->
                 UNPROTECTED, finding.pointer, finding.direction, against=finding.against
             ),
         )
-        yield from run.apply_severity(unprotected_finding)
+        yield from comparison.apply_severity(unprotected_finding)
 
 
-def judge_renamed_topic(run: Run, proposal: Proposal) -> Verdict | None:
+def judge_renamed_topic(comparison: Comparison, proposal: Proposal) -> Verdict | None:
     """Return the verdict against the versions of the old topic, or None if the topic has versions itself, or the old topic does not."""
-    topic, moved = proposal.topic, run.moved.get(proposal.topic.name)
-    old_topic = moved.topic if moved else run.approved.topics.get(topic.renamed_from) if topic.renamed_from else None
+    topic, moved = proposal.topic, comparison.moved.get(proposal.topic.name)
+    old_topic = (
+        moved.topic if moved else comparison.approved.topics.get(topic.renamed_from) if topic.renamed_from else None
+    )
     if old_topic is None or proposal.versions or not old_topic.load().versions:
         return None
     in_force = find_number_in_force(old_topic)
-    return replace(proposal, versions=old_topic.versions, in_force=in_force).judge(run.project)
+    return replace(proposal, versions=old_topic.versions, in_force=in_force).judge(comparison.project)
 
 
-def check_renamed_topic(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def check_renamed_topic(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     """Yield findings against the versions of the old topic, if it was renamed or moved from another project."""
     topic, old_name = proposal.topic, proposal.topic.renamed_from
-    moved = run.moved.get(topic.name)
+    moved = comparison.moved.get(topic.name)
     if old_name is None and moved is None:
         return
-    old_topic = moved.topic if moved else run.approved.topics.get(old_name) if old_name else None
+    old_topic = moved.topic if moved else comparison.approved.topics.get(old_name) if old_name else None
     if old_topic is None or not old_topic.load().versions:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "RENAMED_FROM_UNKNOWN",
             topic,
             f"{topic.name} was renamed from {old_name}, which has no version in the approved history.",
@@ -186,20 +188,23 @@ def check_renamed_topic(run: Run, proposal: Proposal) -> Iterator[Finding]:
         )
         return
     if moved is None:
-        strategy, _ = run.approved.strategy(old_topic.name, run.project.defaults)
+        strategy, _ = comparison.approved.strategy(old_topic.name, comparison.project.defaults)
         introduction = f"{topic.name} was {old_name}; the versions below belong to {old_name}."
     else:
         strategy = moved.strategy
         introduction = f"{topic.name} was {old_topic.name} in the project {moved.project.path}; the versions below belong to that project."
     proposal = replace(proposal, versions=old_topic.versions, in_force=find_number_in_force(old_topic))
-    verdict = proposal.judge(run.project)
-    for finding in (*check_readers(run, proposal, verdict), *check_relaxed_strategy(run, proposal, verdict, strategy)):
+    verdict = proposal.judge(comparison.project)
+    for finding in (
+        *check_readers(comparison, proposal, verdict),
+        *check_relaxed_strategy(comparison, proposal, verdict, strategy),
+    ):
         yield replace(finding, message=f"{introduction}\n{finding.message}")
 
 
-def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_buf_rules(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield violations of buf's rules against the latest version, if the project selects a category of rules."""
-    category, latest = run.project.proto_rules, get_live_versions(proposal.versions)[-1:]
+    category, latest = comparison.project.proto_rules, get_live_versions(proposal.versions)[-1:]
     if category is None or not latest or latest[0].info is None:
         return
     new, old = select_wire_definitions(proposal.schema, latest[0].info)
@@ -210,7 +215,7 @@ def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[
         if (violation.rule, violation.pointer) not in known_problems:
             reserved = _RESERVED.search(violation.message)
             edit = AddReserved(violation.pointer, reserved[1] or reserved[2]) if reserved else None
-            yield from run.apply_severity(
+            yield from comparison.apply_severity(
                 Finding(
                     rule=violation.rule,
                     severity="warning",
@@ -218,7 +223,9 @@ def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[
                     topic=proposal.topic.name,
                     source=new.locate(violation.pointer),
                     message=f"buf's {category} on version {proposal.number} of {proposal.topic.name}: {violation.message}",
-                    fix=f"Write `reserved {edit.text};` in its place." if edit else run.rules[violation.rule].fix,
+                    fix=f"Write `reserved {edit.text};` in its place."
+                    if edit
+                    else comparison.rules[violation.rule].fix,
                     edit=new.edit(edit) if edit else None,
                     pointer=violation.pointer,
                     against=(latest[0].number,),
@@ -232,7 +239,7 @@ def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[
 # Brokers
 
 
-def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_own_release(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding if the brokers of the project's release reject the schema."""
     answer = verdict.broker
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
@@ -242,14 +249,14 @@ def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
     if proposal.broker and answer.outcome is Outcome.INCOMPATIBLE:
         kinds_note = " A broker compares the kinds of a topic with each other, by the strategy of the topic and not by `kinds_compatibility`."
     has_other_type = any(breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data)
-    yield from run.make_finding(
+    yield from comparison.make_finding(
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
-        f"Pulsar {run.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
+        f"Pulsar {comparison.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
         f"{proposal.broker_side.strategy} ({describe_policy_origin(proposal.broker_side.level)}).{kinds_note}"
         f"{_describe_waiver_effect(proposal, answer)}{broker_message}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
-        fix=_suggest_broker_fix(run, proposal, verdict),
+        fix=_suggest_broker_fix(comparison, proposal, verdict),
         fingerprint=compute_broker_fingerprint(proposal.topic.name, proposal.broker_side.versions, proposal.schema)
         if answer.outcome is Outcome.INCOMPATIBLE
         else "",
@@ -272,7 +279,7 @@ def _describe_waiver_effect(proposal: Proposal, answer: Answer) -> str:
     )
 
 
-def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
+def _suggest_broker_fix(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> str:
     """Return the fix for a rejection by the broker's checker, or empty if only the rule's page has one."""
     answer = verdict.broker
     if answer.outcome is not Outcome.INCOMPATIBLE:
@@ -284,7 +291,7 @@ def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
         )
     if proposal.strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         return "Set another strategy: under ALWAYS_INCOMPATIBLE no schema may follow another."
-    rule = run.rules.get(answer.message.partition(":")[0])
+    rule = comparison.rules.get(answer.message.partition(":")[0])
     if rule:
         return rule.fix
     if any(breakage.incompatibility.rule in COMPARED_BY_BROKERS for breakage in verdict.breakages):
@@ -294,15 +301,15 @@ def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     return ""
 
 
-def check_other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_other_releases(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding for each different answer of brokers of other releases, which matters for an upgrade."""
-    project_release, schema = run.project.release, proposal.schema
+    project_release, schema = comparison.project.release, proposal.schema
     known_problem = next(problems(schema, project_release), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (release for release in Release if release is not project_release):
         side = proposal.broker_side
         stored = VersionList(
-            side.versions, release, checker_changes=select_existing_checkers(release, run.project.defaults.checkers)
+            side.versions, release, checker_changes=select_existing_checkers(release, comparison.project.defaults.checkers)
         )
         answer = stored.put(schema, side.strategy)
         problem = None if known_problem else next(problems(schema, release), None)
@@ -312,7 +319,7 @@ def check_other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
             answers.setdefault(key, []).append(release)
     for (outcome, message, pointer), releases in answers.items():
         release_names = " and ".join(releases)
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "OTHER_RELEASE_DIFFERS",
             proposal.topic,
             f"Pulsar {project_release} answers {verdict.broker.outcome} to version {proposal.number} of "
@@ -331,7 +338,7 @@ def _shorten_message(message: str) -> str:
 # Versions
 
 
-def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def check_ignored_edit(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     """Yield the finding that Pulsar does not store the edit."""
     old_schema = proposal.get_schema(proposal.number).load()
     difference = "only doc, aliases, enum default or properties differ"
@@ -343,7 +350,7 @@ def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
     elif old_schema.proto and new_proto and old_schema.proto.load() != new_proto.load():
         difference = "its definition differs at most in doc, aliases, enum default or properties"
         proto_note = " The `.proto` differs, which Pulsar never sees."
-    yield from run.make_finding(
+    yield from comparison.make_finding(
         "NOT_STORED",
         proposal.topic,
         f"{proposal.topic.name}: {difference} from version {proposal.number}. Pulsar compares none of them and stores nothing; generated "
@@ -352,7 +359,7 @@ def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
     )
 
 
-def check_unusable_defaults(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_unusable_defaults(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding for each new default that no reader can use, and each new ambiguous alias, except defaults and aliases of the latest version."""
     versions = get_live_versions(proposal.versions)
     latest = versions[-1].info if versions else None
@@ -362,7 +369,7 @@ def check_unusable_defaults(run: Run, proposal: Proposal, verdict: Verdict) -> I
     for default in find_unusable_defaults(proposal.schema):
         is_in_verdict = any(breakage.incompatibility.rule == default.rule for breakage in verdict.data)
         if default.message not in known_messages and not is_in_verdict:
-            yield from run.make_finding(
+            yield from comparison.make_finding(
                 default.rule,
                 proposal.topic,
                 f"Version {proposal.number} of {proposal.topic.name}: {on_one_line(default.message)}.",
@@ -371,11 +378,11 @@ def check_unusable_defaults(run: Run, proposal: Proposal, verdict: Verdict) -> I
             )
 
 
-def check_unapplied_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def check_unapplied_defaults(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     """Yield a finding for each default that a protected reader does not apply to messages of the other version."""
     versions = get_live_versions(proposal.versions)
     old, new = versions[-1].info if versions else None, proposal.schema
-    if old is None or (run.project.generate and run.project.generate.json_defaults):
+    if old is None or (comparison.project.generate and comparison.project.generate.json_defaults):
         return
     sides = [(new, old, new, f"version {versions[-1].number}")] if proposal.strategy in READS_OLD else []
     if proposal.strategy in READ_BY_OLD:
@@ -383,7 +390,7 @@ def check_unapplied_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
     with suppress(InvalidSchema):
         for reader, writer, owner, writer_name in sides:
             for default in find_unapplied_defaults(reader=reader, writer=writer):
-                yield from run.make_finding(
+                yield from comparison.make_finding(
                     default.rule,
                     proposal.topic,
                     f"Messages of {writer_name} of {proposal.topic.name}: {on_one_line(default.message)}.",
@@ -394,7 +401,7 @@ def check_unapplied_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
                 )
 
 
-def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_type_namespaces(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding if a new version differs from the latest only in the namespaces of its types."""
     schema = proposal.schema
     versions = get_live_versions(proposal.versions)
@@ -405,7 +412,7 @@ def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Ite
         return
     if _remove_namespaces(spec(old).content(old)) != _remove_namespaces(spec(schema).content(schema)):
         return
-    yield from run.make_finding(
+    yield from comparison.make_finding(
         "NAMESPACE_CHANGED",
         proposal.topic,
         f"Version {proposal.number} of {proposal.topic.name} differs from version {latest} only in the namespaces of "
@@ -417,7 +424,7 @@ def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Ite
     )
 
 
-def check_record_name(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+def check_record_name(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding if a new version of a topic with one schema has another record name than the latest, unless a data finding reports it."""
     schema, versions = proposal.schema, get_live_versions(proposal.versions)
     old = versions[-1].info if versions else None
@@ -436,7 +443,7 @@ def check_record_name(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
     if is_avro and _remove_namespaces(spec(old).content(old)) == _remove_namespaces(spec(schema).content(schema)):
         # NAMESPACE_CHANGED.
         return
-    yield from run.make_finding(
+    yield from comparison.make_finding(
         "RECORD_RENAMED",
         proposal.topic,
         f"Version {proposal.number} of {proposal.topic.name} has the record {on_one_line(new_name)}, and version {versions[-1].number} has "
@@ -461,13 +468,13 @@ def _remove_namespaces(value: Any, key: str = "") -> Any:
     return value
 
 
-def check_reverted_content(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def check_reverted_content(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     """Yield a finding if older content is declared again, which does not become the latest version."""
     number = proposal.number
     if number == proposal.latest:
         return
     latest = proposal.broker_side.versions[-1].number
-    yield from run.make_finding(
+    yield from comparison.make_finding(
         "REVERTED_TO_OLDER",
         proposal.topic,
         f"{proposal.topic.name} declares the content of version {number} again. The registry answers {number} to the upload and "

@@ -11,7 +11,7 @@ from itertools import islice
 from shlex import quote
 from typing import Final, Literal
 
-from schemactl.checks.proposal import Proposal, Run
+from schemactl.checks.proposal import Comparison, Proposal
 from schemactl.codegen import spark_types as spark
 from schemactl.codegen.spark_types import (
     Atomic,
@@ -103,9 +103,9 @@ class Impact:
         return summarize_changes(self.changes)
 
 
-def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impact | None:
+def compare_tables(comparison: Comparison, proposal: Proposal, approved_topic: Topic) -> Impact | None:
     """Return the effects on tables with rows of the approved topic, or None if the project does not generate columns."""
-    generate = run.project.generate
+    generate = comparison.project.generate
     new_schema = _find_reader_schema(proposal, proposal.topic)
     old_schema = _find_reader_schema(proposal, approved_topic)
     if generate is None or new_schema is None or old_schema is None:
@@ -116,7 +116,7 @@ def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impac
         new_schema,
         older=older_schemas,
         generate=generate.with_recursion_depth(proposal.topic.recursion_depth),
-        release=run.project.release,
+        release=comparison.project.release,
     )
 
 
@@ -188,18 +188,18 @@ def _may_have_column(schema: SchemaInfo, name: str) -> bool:
     return name in text or "\\u" in text
 
 
-def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterator[Finding]:
+def check_tables(comparison: Comparison, proposal: Proposal, impact: Impact | None) -> Iterator[Finding]:
     """Yield a finding for each column for which tables must be rewritten, then one for all other effects."""
     if impact is None or not (impact.changes or impact.refusal):
         return
     topic = proposal.topic
-    pointers = Pointers(proposal.schema, run.project.release, StructOptions()) if impact.changes else None
+    pointers = Pointers(proposal.schema, comparison.project.release, StructOptions()) if impact.changes else None
     rewrites = [change for change in impact.changes if change.effect == "rewrite"]
     for index, change in enumerate(rewrites[:MAX_SHOWN]):
         pointer = pointers.find(change.path) if pointers else ""
         remaining_count = len(rewrites) - MAX_SHOWN if index == MAX_SHOWN - 1 else 0
         remark = f" The same for {remaining_count:,} more columns." if remaining_count > 0 else ""
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "TABLE_REWRITE",
             topic,
             f"Tables fed by {topic.name}: {describe_change(change)} Landing into a Delta or Iceberg table stops until then.{remark}",
@@ -229,7 +229,7 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
             )
             lines.append(f"Landing into a Delta table stops at {shown_columns}{more}, until the table is rewritten.")
         pointer = pointers.find(other_changes[0].path) if pointers and other_changes else ""
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "TABLE_CHANGED",
             topic,
             "\n".join([f"Tables fed by {topic.name}:", *lines]),
@@ -284,9 +284,9 @@ def find_equal_names(info: SchemaInfo, spark_release: str, release: Release) -> 
     return names_by_path
 
 
-def check_equal_names(run: Run, proposal: Proposal) -> Iterator[Finding]:
+def check_equal_names(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
     """Yield a finding for each set of fields of one record or message whose names differ only in case."""
-    generate, release = run.project.generate, run.project.release
+    generate, release = comparison.project.generate, comparison.project.release
     spark_release = generate.spark if generate else _RECURSIVE.spark
     names_by_path = find_equal_names(proposal.schema, spark_release, release)
     if not names_by_path:
@@ -295,7 +295,7 @@ def check_equal_names(run: Run, proposal: Proposal) -> Iterator[Finding]:
     for path, names in [*names_by_path.items()][:MAX_SHOWN]:
         pointer = pointers.find(path)
         *first_names, last_name = (f"`{name}`" for name in names)
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "FIELDS_DIFFER_IN_CASE",
             proposal.topic,
             f"{proposal.topic.name}: the fields {', '.join(first_names)} and {last_name} differ only in case. Spark and Delta treat them "

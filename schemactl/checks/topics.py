@@ -11,9 +11,9 @@ from schemactl.checks import clients, declarations, java_times, kinds, schemas, 
 from schemactl.checks.check_report import Change, TopicCheck
 from schemactl.checks.proposal import (
     BrokerSide,
+    Comparison,
     KindKey,
     Proposal,
-    Run,
     find_number_in_force,
     get_declared_topic,
     is_same_schema,
@@ -32,24 +32,24 @@ _COMMON_RULES: Final = frozenset({"PROTECTION_LOST", "DATA_LOSS", "RENAMED_FROM_
 """The rules whose findings are the same for all kinds of a topic."""
 
 
-def check_topic(run: Run, name: TopicName) -> tuple[list[TopicCheck], list[Finding]]:
+def check_topic(comparison: Comparison, name: TopicName) -> tuple[list[TopicCheck], list[Finding]]:
     """Check one topic, and return its results, one for each changed kind of events, with its findings.
 
     A topic with one schema has one result, or no result without a change.
     """
-    declared_topic = get_declared_topic(run.declared, name)
-    approved_topic = get_declared_topic(run.approved, name)
+    declared_topic = get_declared_topic(comparison.declared, name)
+    approved_topic = get_declared_topic(comparison.approved, name)
     if declared_topic is None:
-        topic_check, findings = _report_removed_topic(run, approved_topic) if approved_topic else (None, [])
+        topic_check, findings = _report_removed_topic(comparison, approved_topic) if approved_topic else (None, [])
     elif declared_topic.kinds or (approved_topic and approved_topic.kinds):
-        return _check_kinds(run, declared_topic, approved_topic)
+        return _check_kinds(comparison, declared_topic, approved_topic)
     else:
-        topic_check, findings = _check_declared(run, declared_topic, approved_topic)
+        topic_check, findings = _check_declared(comparison, declared_topic, approved_topic)
     return [topic_check] if topic_check else [], findings
 
 
 def _check_kinds(
-    run: Run, declared_topic: Topic, approved_topic: Topic | None
+    comparison: Comparison, declared_topic: Topic, approved_topic: Topic | None
 ) -> tuple[list[TopicCheck], list[Finding]]:
     """Check each kind of events of a topic as if the topic had only this kind, and the topic as a whole.
 
@@ -57,24 +57,26 @@ def _check_kinds(
     including the versions that earlier kinds of this change add.
     """
     name = declared_topic.name
-    findings = [*declarations.check_partitions(run, declared_topic, approved_topic)]
+    findings = [*declarations.check_partitions(comparison, declared_topic, approved_topic)]
     topic_checks: list[TopicCheck] = []
-    last_topic = run.find_approved(name)
+    last_topic = comparison.find_approved(name)
     stored_versions = _append_tombstones(last_topic, declared_topic)
     if last_topic and not (approved_topic and declared_topic.generation > last_topic.generation):
-        findings += declarations.check_tightened_topic(run, declared_topic, last_topic.load().versions)
-    strategy, level = run.declared.strategy(name, run.project.defaults)
+        findings += declarations.check_tightened_topic(comparison, declared_topic, last_topic.load().versions)
+    strategy, level = comparison.declared.strategy(name, comparison.project.defaults)
     if last_topic and declared_topic.schema:
         proposal = Proposal.create(declared_topic, declared_topic.schema, stored_versions, strategy, level)
-        findings += _check_generation(run, proposal, last_topic)
+        findings += _check_generation(comparison, proposal, last_topic)
     known_versions = kinds.predict_versions(declared_topic, last_topic, stored_versions)
-    findings += clients.check_client_versions(run, declared_topic, known_versions)
+    findings += clients.check_client_versions(comparison, declared_topic, known_versions)
     for kind_part in replace(declared_topic, versions=known_versions).split():
         part = replace(kind_part, versions=())
-        kind_run = kinds.select_kind(run, part)
+        kind_comparison = kinds.select_kind(comparison, part)
         broker = BrokerSide(stored_versions, strategy, level)
-        approved_part = get_declared_topic(kind_run.approved, name)
-        topic_check, kind_findings = _check_declared(kind_run, kind_run.declared.topics[name], approved_part, broker)
+        approved_part = get_declared_topic(kind_comparison.approved, name)
+        topic_check, kind_findings = _check_declared(
+            kind_comparison, kind_comparison.declared.topics[name], approved_part, broker
+        )
         if part.schema and topic_check and topic_check.version == get_next_number(stored_versions):
             new_version = SchemaVersion(topic_check.version, part.schema, kind=part.kind)
             stored_versions = (*stored_versions, new_version)
@@ -95,24 +97,24 @@ def _check_kinds(
     if any(finding.rule == "STRATEGY_RELAXED" for finding in findings):
         findings = [finding for finding in findings if finding.rule != "PROTECTION_LOST"]
     if approved_topic:
-        removed_checks, removed_findings = kinds.check_removed_kinds(run, declared_topic, approved_topic)
+        removed_checks, removed_findings = kinds.check_removed_kinds(comparison, declared_topic, approved_topic)
         topic_checks += removed_checks
         findings += removed_findings
     return topic_checks, findings
 
 
 def _check_declared(
-    run: Run, declared_topic: Topic, approved_topic: Topic | None, broker: BrokerSide | None = None
+    comparison: Comparison, declared_topic: Topic, approved_topic: Topic | None, broker: BrokerSide | None = None
 ) -> tuple[TopicCheck | None, list[Finding]]:
     """Check a declared topic with one schema, or one kind of events, which a `broker` compares with other kinds."""
     name = declared_topic.name
-    (old_strategy, _), (strategy, level) = run.get_strategies(name)
+    (old_strategy, _), (strategy, level) = comparison.get_strategies(name)
     change = _classify_other_change(declared_topic, approved_topic, is_same_strategy=old_strategy is strategy)
     if (
         approved_topic
         and not change
         and _is_same_declaration(approved_topic, declared_topic)
-        and _has_approved_proto(run, (name, declared_topic.kind), approved_topic.schema)
+        and _has_approved_proto(comparison, (name, declared_topic.kind), approved_topic.schema)
     ):
         return None, []
     topic_check = TopicCheck(
@@ -121,45 +123,52 @@ def _check_declared(
         strategy,
         level,
         source=declared_topic.source,
-        owner=run.declared.metadata(name).owner,
+        owner=comparison.declared.metadata(name).owner,
         kind=declared_topic.kind,
     )
     if approved_topic and old_strategy is not strategy:
         topic_check = replace(topic_check, strategy_before=old_strategy)
-    findings = [] if declared_topic.kind else [*declarations.check_partitions(run, declared_topic, approved_topic)]
+    findings = (
+        [] if declared_topic.kind else [*declarations.check_partitions(comparison, declared_topic, approved_topic)]
+    )
     if declared_topic.schema is not None:
-        last_topic = run.find_approved(name)
+        last_topic = comparison.find_approved(name)
         is_new_generation = last_topic is not None and declared_topic.generation > last_topic.generation
         versions = _append_tombstones(last_topic, declared_topic, broker)
         proposal = Proposal.create(declared_topic, declared_topic.schema, versions, strategy, level, broker)
         proposal = replace(proposal, in_force=find_number_in_force(approved_topic))
-        findings += declarations.check_pinned_reader(run, proposal)
-        findings += declarations.check_draft_versions(run, proposal, approved_topic)
+        findings += declarations.check_pinned_reader(comparison, proposal)
+        findings += declarations.check_draft_versions(comparison, proposal, approved_topic)
         # A generation ends the versions of all kinds, which is one finding of the topic.
-        findings += _check_generation(run, proposal, last_topic) if last_topic and not broker else ()
+        findings += _check_generation(comparison, proposal, last_topic) if last_topic and not broker else ()
         topic_check, schema_findings = _check_schema(
-            run, topic_check, proposal, approved_topic.schema if approved_topic and not is_new_generation else None
+            comparison,
+            topic_check,
+            proposal,
+            approved_topic.schema if approved_topic and not is_new_generation else None,
         )
         findings += schema_findings
         if topic_check.verdict is not None:
-            findings += table_impact.check_equal_names(run, proposal)
-        findings += clients.check_clients(run, proposal, approved_topic, is_changed=topic_check.verdict is not None)
-        findings += java_times.check_java_times(run, proposal, approved_topic, topic_check.change)
+            findings += table_impact.check_equal_names(comparison, proposal)
+        findings += clients.check_clients(
+            comparison, proposal, approved_topic, is_changed=topic_check.verdict is not None
+        )
+        findings += java_times.check_java_times(comparison, proposal, approved_topic, topic_check.change)
         if approved_topic:
-            topic_check = replace(topic_check, tables=table_impact.compare_tables(run, proposal, approved_topic))
-            findings += table_impact.check_tables(run, proposal, topic_check.tables)
+            topic_check = replace(topic_check, tables=table_impact.compare_tables(comparison, proposal, approved_topic))
+            findings += table_impact.check_tables(comparison, proposal, topic_check.tables)
     elif approved_topic is None:
         topic_check = replace(topic_check, change="added")
     elif approved_topic.schema:
         topic_check = replace(topic_check, change="schema removed")
-        findings += run.make_finding(
+        findings += comparison.make_finding(
             "SCHEMA_REMOVED",
             declared_topic,
             f"{name} no longer declares a schema. The registry keeps the versions it has, and so does the approved history.",
             fingerprint=_make_end_fingerprint("SCHEMA_REMOVED", approved_topic),
         )
     if approved_topic and not any(finding.rule == "STRATEGY_RELAXED" for finding in findings):
-        findings += declarations.check_protection(run, declared_topic, approved_topic)
+        findings += declarations.check_protection(comparison, declared_topic, approved_topic)
     is_unchanged = approved_topic and (old_strategy, approved_topic.partitions) == (strategy, declared_topic.partitions)
     if topic_check.change in ("policies", "clients") and not findings and is_unchanged:
         return None, []
@@ -215,17 +224,17 @@ def _list_native_texts(schema: SchemaInfo | None) -> list[bytes]:
     return [part.schema for part in list_native_parts(schema)] if schema else []
 
 
-def _has_approved_proto(run: Run, key: KindKey, approved_schema: SchemaInfo | None) -> bool:
+def _has_approved_proto(comparison: Comparison, key: KindKey, approved_schema: SchemaInfo | None) -> bool:
     """Return whether the approved `.proto` of a topic or kind is unchanged, if the change replaces or removes it."""
-    return key not in run.protos or is_same_schema(approved_schema, run.protos[key])
+    return key not in comparison.protos or is_same_schema(approved_schema, comparison.protos[key])
 
 
-def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> Iterator[Finding]:
+def _check_generation(comparison: Comparison, proposal: Proposal, approved_topic: Topic) -> Iterator[Finding]:
     """Yield a finding if the proposal begins a generation, or returns to an older one."""
     topic, approved_generation = proposal.topic, approved_topic.generation
     ended_versions = get_live_versions(approved_topic.versions)
     if topic.generation < approved_generation:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "GENERATION_LOWERED",
             topic,
             f"{topic.name} declares generation {topic.generation}, and the approved generation is "
@@ -234,7 +243,7 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
             fix=f"Write `generation: {approved_generation}`.",
         )
     elif topic.generation > approved_generation and ended_versions and topic.name.is_scalable:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "NEW_GENERATION",
             topic,
             f"{topic.name} begins generation {topic.generation}, and `apply` cannot begin one for a scalable topic: "
@@ -243,7 +252,7 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
             fix=f"Write `generation: {approved_generation}`, or declare a new topic with `renamed_from`.",
         )
     elif topic.generation > approved_generation and ended_versions:
-        yield from run.make_finding(
+        yield from comparison.make_finding(
             "NEW_GENERATION",
             topic,
             f"{topic.name} begins generation {topic.generation}: `apply` deletes "
@@ -260,12 +269,12 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
 
 
 def _check_schema(
-    run: Run, topic_check: TopicCheck, proposal: Proposal, approved_schema: SchemaInfo | None
+    comparison: Comparison, topic_check: TopicCheck, proposal: Proposal, approved_schema: SchemaInfo | None
 ) -> tuple[TopicCheck, Iterable[Finding]]:
     """Compare the declared schema with the approved one; complete the result of the topic, and return it with the findings."""
     key = (topic_check.topic, topic_check.kind)
-    if is_same_schema(approved_schema, proposal.schema) and _has_approved_proto(run, key, approved_schema):
-        return topic_check, declarations.check_tightened_strategy(run, proposal)
+    if is_same_schema(approved_schema, proposal.schema) and _has_approved_proto(comparison, key, approved_schema):
+        return topic_check, declarations.check_tightened_strategy(comparison, proposal)
     change: Change
     if approved_schema is not None and identity(approved_schema) == identity(proposal.schema):
         change = "not stored"
@@ -273,16 +282,16 @@ def _check_schema(
         change = "older version"
     else:
         change = "new version" if proposal.versions else "added"
-    verdict = _judge(run, proposal, change, approved_schema)
-    findings = [*_check_change(run, proposal, verdict, change)]
-    if key in run.protos:
+    verdict = _judge(comparison, proposal, change, approved_schema)
+    findings = [*_check_change(comparison, proposal, verdict, change)]
+    if key in comparison.protos:
         # Readers still have the approved `.proto`, so it judges as well.
-        approved_proposal = replace(proposal, schema=run.protos[key])
-        other_verdict = _judge(run, approved_proposal, change, approved_schema)
+        approved_proposal = replace(proposal, schema=comparison.protos[key])
+        other_verdict = _judge(comparison, approved_proposal, change, approved_schema)
         known_keys = {(finding.rule, finding.pointer, finding.direction) for finding in findings}
         findings += [
             finding
-            for finding in schemas.check_readers(run, approved_proposal, other_verdict)
+            for finding in schemas.check_readers(comparison, approved_proposal, other_verdict)
             if (finding.rule, finding.pointer, finding.direction) not in known_keys
         ]
         if other_verdict.breakages:
@@ -293,14 +302,20 @@ def _check_schema(
                 misread=tuple(dict.fromkeys((*verdict.misread, *other_verdict.misread))),
                 approved=tuple(breakage for breakage in verdict.approved if breakage in other_verdict.approved),
             )
-    if verdict.state is DataState.NOT_JUDGED and run.is_enabled(schemas.UNPROTECTED, topic_check.topic):
-        other_verdict = _judge(run, replace(proposal, strategy=CompatibilityStrategy.FULL), change, approved_schema)
-        findings += schemas.check_unprotected_readers(run, proposal, other_verdict)
+    if verdict.state is DataState.NOT_JUDGED and comparison.is_enabled(schemas.UNPROTECTED, topic_check.topic):
+        other_verdict = _judge(
+            comparison, replace(proposal, strategy=CompatibilityStrategy.FULL), change, approved_schema
+        )
+        findings += schemas.check_unprotected_readers(comparison, proposal, other_verdict)
         verdict = _replace_data(verdict, other_verdict)
-    if (renamed_verdict := schemas.judge_renamed_topic(run, proposal)) and verdict.state is not DataState.UNPARSABLE:
+    if (
+        renamed_verdict := schemas.judge_renamed_topic(comparison, proposal)
+    ) and verdict.state is not DataState.UNPARSABLE:
         # Brokers know only the new topic, and readers also the messages of the old one.
         verdict = _replace_data(verdict, renamed_verdict)
-    old_topic = None if proposal.versions else run.approved.topics.get(proposal.topic.renamed_from or topic_check.topic)
+    old_topic = (
+        None if proposal.versions else comparison.approved.topics.get(proposal.topic.renamed_from or topic_check.topic)
+    )
     topic_check = replace(
         topic_check,
         change=change,
@@ -310,7 +325,7 @@ def _check_schema(
         schema=proposal.schema,
         before=approved_schema,
         versions=old_topic.versions if old_topic else proposal.versions,
-        clients=clients.list_client_impacts(proposal, run.find_approved(topic_check.topic)),
+        clients=clients.list_client_impacts(proposal, comparison.find_approved(topic_check.topic)),
     )
     return topic_check, findings
 
@@ -320,49 +335,49 @@ def _replace_data(verdict: Verdict, other: Verdict) -> Verdict:
     return replace(verdict, state=other.state, data=other.data, misread=other.misread, approved=other.approved)
 
 
-def _judge(run: Run, proposal: Proposal, change: Change, approved_schema: SchemaInfo | None) -> Verdict:
-    verdict = proposal.judge(run.project)
+def _judge(comparison: Comparison, proposal: Proposal, change: Change, approved_schema: SchemaInfo | None) -> Verdict:
+    verdict = proposal.judge(comparison.project)
     if approved_schema and change == "not stored":
         return schemas.remove_known_breakages(verdict, proposal, approved_schema)
     return verdict
 
 
-def _check_change(run: Run, proposal: Proposal, verdict: Verdict, change: Change) -> Iterator[Finding]:
-    yield from schemas.check_readers(run, proposal, verdict)
-    yield from clients.check_broken_clients(run, proposal, verdict)
-    yield from clients.check_client_defaults(run, proposal)
-    yield from schemas.check_buf_rules(run, proposal, verdict)
+def _check_change(comparison: Comparison, proposal: Proposal, verdict: Verdict, change: Change) -> Iterator[Finding]:
+    yield from schemas.check_readers(comparison, proposal, verdict)
+    yield from clients.check_broken_clients(comparison, proposal, verdict)
+    yield from clients.check_client_defaults(comparison, proposal)
+    yield from schemas.check_buf_rules(comparison, proposal, verdict)
     if change == "not stored":
         if not verdict.breakages:
-            yield from schemas.check_ignored_edit(run, proposal)
-        yield from declarations.check_tightened_strategy(run, proposal)
+            yield from schemas.check_ignored_edit(comparison, proposal)
+        yield from declarations.check_tightened_strategy(comparison, proposal)
         return
     if change == "older version":
-        yield from schemas.check_reverted_content(run, proposal)
+        yield from schemas.check_reverted_content(comparison, proposal)
     else:
-        yield from schemas.check_unusable_defaults(run, proposal, verdict)
-        yield from schemas.check_unapplied_defaults(run, proposal)
-        yield from schemas.check_type_namespaces(run, proposal, verdict)
-        yield from schemas.check_record_name(run, proposal, verdict)
-        yield from schemas.check_own_release(run, proposal, verdict)
-        yield from schemas.check_other_releases(run, proposal, verdict)
-    if run.find_approved(proposal.topic.name):
-        strategy, _ = run.get_strategies(proposal.topic.name).before
-        yield from declarations.check_relaxed_strategy(run, proposal, verdict, strategy)
-    yield from schemas.check_renamed_topic(run, proposal)
+        yield from schemas.check_unusable_defaults(comparison, proposal, verdict)
+        yield from schemas.check_unapplied_defaults(comparison, proposal)
+        yield from schemas.check_type_namespaces(comparison, proposal, verdict)
+        yield from schemas.check_record_name(comparison, proposal, verdict)
+        yield from schemas.check_own_release(comparison, proposal, verdict)
+        yield from schemas.check_other_releases(comparison, proposal, verdict)
+    if comparison.find_approved(proposal.topic.name):
+        strategy, _ = comparison.get_strategies(proposal.topic.name).before
+        yield from declarations.check_relaxed_strategy(comparison, proposal, verdict, strategy)
+    yield from schemas.check_renamed_topic(comparison, proposal)
 
 
-def _report_removed_topic(run: Run, approved_topic: Topic) -> tuple[TopicCheck, list[Finding]]:
+def _report_removed_topic(comparison: Comparison, approved_topic: Topic) -> tuple[TopicCheck, list[Finding]]:
     name = approved_topic.name
-    (strategy, level), _ = run.get_strategies(name)
+    (strategy, level), _ = comparison.get_strategies(name)
     latest = approved_topic.versions[-1].number if approved_topic.versions else None
     topic_check = TopicCheck(name, "removed", strategy, level, latest=latest, source=approved_topic.source)
-    if any(topic.renamed_from == name for topic in run.declared.topics.values()):
+    if any(topic.renamed_from == name for topic in comparison.declared.topics.values()):
         return topic_check, []
     client_names = ", ".join(
         f"the {client.role} {on_one_line(client.display_name)}" for client in approved_topic.clients
     )
-    findings = run.make_finding(
+    findings = comparison.make_finding(
         "DELETED_TOPIC",
         approved_topic,
         f"{name} is no longer declared. Its version numbers stay taken, and registries keep its schemas until "

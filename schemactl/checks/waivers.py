@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.checks.proposal import Run
+from schemactl.checks.proposal import Comparison
 from schemactl.core.errors import Problem
 from schemactl.core.findings import Finding, Severity, Waiver
 from schemactl.core.names import has_visible_letter
@@ -74,12 +74,12 @@ class WaiverFile:
         return waivers.get(finding.key) or (waiver_of_former_key if waiver_of_former_key in self.approved else None)
 
 
-def apply_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: bool) -> CheckReport:
+def apply_waivers(report: CheckReport, comparison: Comparison, file: WaiverFile, *, is_whole: bool) -> CheckReport:
     """Separate the waived findings of `report` from the others, and add findings about the waivers.
 
     Args:
         report: the report with all findings.
-        run: the comparison that the report is about.
+        comparison: the comparison that the report is about.
         file: the waivers.
         is_whole: whether all topics and targets were checked, so that waivers without a finding are unused.
     """
@@ -111,7 +111,7 @@ def apply_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: 
             # An expired waiver is as severe as the finding that it no longer waives.
             severity = expired[key]
             findings += (
-                replace(finding, severity=severity) for finding in _report(run, "WAIVER_EXPIRED", first, message)
+                replace(finding, severity=severity) for finding in _report(comparison, "WAIVER_EXPIRED", first, message)
             )
         if len(group) > max(1, file.counts_before[key]):
             places = ", ".join(str(waiver.source) for waiver in others)
@@ -119,9 +119,9 @@ def apply_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: 
                 f"{format_count(len(group), 'waiver')} are for one finding, {first.rule} on {first.topic}: this one and {places}. "
                 f"The waiver that ends first counts, which is this one ({first.until})."
             )
-            findings += _report(run, "WAIVER_OVERLAPS", first, message)
+            findings += _report(comparison, "WAIVER_OVERLAPS", first, message)
         is_known = key in used or key in file.counts_before
-        if is_whole and not is_known and run.is_enabled(first.rule, first.topic):
+        if is_whole and not is_known and comparison.is_enabled(first.rule, first.topic):
             fingerprints = [
                 finding.fingerprint
                 for finding in unwaived
@@ -134,10 +134,12 @@ def apply_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: 
                 "This change does not cause the finding that this waiver names: "
                 f"{first.rule} on {first.topic}, {first.fingerprint}.{hint}"
             )
-            findings += _report(run, "WAIVER_UNUSED", first, message)
-    return replace(report, findings=(*findings, *unwaived), waived=tuple(waived), waiver_path=run.project.waivers)
+            findings += _report(comparison, "WAIVER_UNUSED", first, message)
+    return replace(
+        report, findings=(*findings, *unwaived), waived=tuple(waived), waiver_path=comparison.project.waivers
+    )
 
 
-def _report(run: Run, rule: str, waiver: Waiver, message: str) -> Iterator[Finding]:
-    topic = run.declared.topics.get(waiver.topic)
-    yield from run.make_finding(rule, topic, message, source=waiver.source, field=waiver.field)
+def _report(comparison: Comparison, rule: str, waiver: Waiver, message: str) -> Iterator[Finding]:
+    topic = comparison.declared.topics.get(waiver.topic)
+    yield from comparison.make_finding(rule, topic, message, source=waiver.source, field=waiver.field)

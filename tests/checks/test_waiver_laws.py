@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from schemactl.checks.check import check
 from schemactl.checks.check_report import CheckReport
-from schemactl.checks.proposal import Run
+from schemactl.checks.proposal import Comparison
 from schemactl.checks.waivers import WaiverFile, apply_waivers
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import Finding, Waiver
@@ -55,7 +55,7 @@ def make_info(fields: dict[str, str]) -> SchemaInfo:
 
 
 @st.composite
-def draw_change(draw: st.DrawFn) -> tuple[Run, CheckReport]:
+def draw_change(draw: st.DrawFn) -> tuple[Comparison, CheckReport]:
     """Draw a change of some topics, and check it."""
     target, approved = {}, {}
     for local in ("a", "b"):
@@ -66,8 +66,10 @@ def draw_change(draw: st.DrawFn) -> tuple[Run, CheckReport]:
         versions = tuple(SchemaVersion(number, info) for number, info in enumerate(older))
         approved[name] = Topic(name, older[-1], versions, policies)
         target[name] = Topic(name, newest, policies=policies)
-    run = Run(Catalog(topics=target), Catalog(topics=approved), Project())
-    return run, check(run.declared, approved=run.approved, project=run.project, history_label="main")
+    comparison = Comparison(Catalog(topics=target), Catalog(topics=approved), Project())
+    return comparison, check(
+        comparison.declared, approved=comparison.approved, project=comparison.project, history_label="main"
+    )
 
 
 def make_waiver(finding: Finding, until: date = TODAY) -> Waiver:
@@ -75,19 +77,19 @@ def make_waiver(finding: Finding, until: date = TODAY) -> Waiver:
     return Waiver(finding.rule, finding.topic, finding.fingerprint, "meant", "ada", until)
 
 
-def apply(run: Run, report: CheckReport, waivers: Sequence[Waiver]) -> CheckReport:
-    return apply_waivers(report, run, WaiverFile(waivers, Counter(), TODAY), is_whole=True)
+def apply(comparison: Comparison, report: CheckReport, waivers: Sequence[Waiver]) -> CheckReport:
+    return apply_waivers(report, comparison, WaiverFile(waivers, Counter(), TODAY), is_whole=True)
 
 
 @given(draw_change(), st.data())
 def test_any_choice_of_waivers_waives_exactly_what_it_names(
-    change: tuple[Run, CheckReport], data: st.DataObject
+    change: tuple[Comparison, CheckReport], data: st.DataObject
 ) -> None:
-    run, report = change
+    comparison, report = change
     can = [finding for finding in report.findings if finding.key]
     assert len({finding.key for finding in can}) == len(can)
     picked = data.draw(st.lists(st.sampled_from(can), unique_by=lambda finding: finding.key)) if can else []
-    result = apply(run, report, [make_waiver(finding) for finding in picked])
+    result = apply(comparison, report, [make_waiver(finding) for finding in picked])
     assert {finding.key for finding in result.waived} == {finding.key for finding in picked}
     assert [finding for finding in report.findings if finding not in picked] == [*result.findings]
     assert [replace(finding, waiver=None) for finding in result.waived] == [
@@ -97,7 +99,7 @@ def test_any_choice_of_waivers_waives_exactly_what_it_names(
 
 @given(draw_change(), draw_change())
 def test_the_waivers_of_one_change_waive_of_another_only_what_is_the_same(
-    change: tuple[Run, CheckReport], other: tuple[Run, CheckReport]
+    change: tuple[Comparison, CheckReport], other: tuple[Comparison, CheckReport]
 ) -> None:
     waivers = [make_waiver(finding) for finding in change[1].findings if finding.key]
     result = apply(*other, waivers)
@@ -108,10 +110,12 @@ def test_the_waivers_of_one_change_waive_of_another_only_what_is_the_same(
 
 
 @given(draw_change(), st.integers(-3, 3))
-def test_a_finding_is_an_error_again_from_the_day_after_the_last(change: tuple[Run, CheckReport], days: int) -> None:
-    run, report = change
+def test_a_finding_is_an_error_again_from_the_day_after_the_last(
+    change: tuple[Comparison, CheckReport], days: int
+) -> None:
+    comparison, report = change
     until = TODAY + timedelta(days=days)
-    result = apply(run, report, [make_waiver(finding, until) for finding in report.findings if finding.key])
+    result = apply(comparison, report, [make_waiver(finding, until) for finding in report.findings if finding.key])
     can = {finding.key for finding in report.findings if finding.key}
     assert {finding.key for finding in result.waived} == (can if days >= 0 else set())
     expired = [finding for finding in result.findings if finding.rule == "WAIVER_EXPIRED"]
