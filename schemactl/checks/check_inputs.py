@@ -146,7 +146,7 @@ class CheckInputs:
     def list_settings_paths(self) -> set[str]:
         """Return the paths of the project file, the overlays and the numbers files, which can concern every topic."""
         overlays = list_overlay_paths(self.checked.proposed_project)
-        return {self.checked.project.path, *overlays, *self.content.numbers.places}
+        return {self.checked.project.path, *overlays, *self.content.numbers.all_paths}
 
 
 def read_check_inputs(

@@ -17,7 +17,7 @@ from schemactl.core.schema import Release
 from schemactl.declare import definition, reader
 from schemactl.declare import waivers as declare_waivers
 from schemactl.declare.files import SUFFIXES, Files, shown
-from schemactl.declare.numbers_file import JudgedNumbers, judge_files
+from schemactl.declare.numbers_file import NumbersFiles, read_all_numbers_files
 from schemactl.declare.project import place_in_project
 from schemactl.declare.reader import NO_OVERLAYS, Declared
 from schemactl.declare.references import is_folder
@@ -45,7 +45,7 @@ class ProjectFiles:
 
     declared: Declared
     overlays: Mapping[str, Catalog]
-    numbers: JudgedNumbers
+    numbers: NumbersFiles
     waivers: tuple[Waiver, ...]
 
 
@@ -119,14 +119,14 @@ def read_files(
                 problems |= {*_check_overlays(overlays[target.name], declared.catalog)}
         except DeclarationError as error:
             problems |= {*error.problems}
-    numbers = judge_files(files, project)
+    numbers = read_all_numbers_files(files, project)
     waivers, wrong_waivers = declare_waivers.read_waivers(files, project.waivers)
     problems_of_files = sorted({*declared.problems, *problems, *numbers.problems, *wrong_waivers})
     declaration_paths = (path for path in paths_of(declared) if not is_folder(path))
     checked_paths = {
         project.path,
         *declaration_paths,
-        *numbers.paths,
+        *numbers.existing_paths,
         *(problem.source.path for problem in problems_of_files),
     }
     checked_paths |= {path for path in list_overlay_paths(project) if files.kind(path) != "missing"}
@@ -232,7 +232,7 @@ def list_unused_exclusions(files: Files, project: Project, declared: Catalog, ap
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class JudgingFiles:
     """The judging files in one state.
 
     Attributes:
@@ -341,26 +341,26 @@ class Environment:
 
 
 def group_targets(
-    judge: Judge, approved_judge: Judge | None, declared: Catalog, approved: Catalog
+    judging_files: JudgingFiles, approved_judging_files: JudgingFiles | None, declared: Catalog, approved: Catalog
 ) -> list[Environment]:
-    """Return the environments of a judge's targets, and one for the topics without a target.
+    """Return the environments of the targets of judging files, and one for the topics without a target.
 
     Args:
-        judge: the judging files.
-        approved_judge: the approved judging files if `judge` is the proposed one; they set the policies of approved topics.
+        judging_files: the judging files.
+        approved_judging_files: the approved judging files if `judging_files` is the proposed one; they set the policies of approved topics.
         declared: the declarations.
         approved: the approved history.
     """
     result: list[Environment] = []
-    for target in judge.project.targets.values():
-        overlays = judge.overlays.get(target.name, NO_OVERLAYS)
+    for target in judging_files.project.targets.values():
+        overlays = judging_files.overlays.get(target.name, NO_OVERLAYS)
         environment = Environment(
             (target.name,),
             target,
-            target.release or judge.project.release,
+            target.release or judging_files.project.release,
             overlays,
-            approved_judge.overlays.get(target.name, overlays) if approved_judge else overlays,
-            next((record for record in judge.numbers if record.target == target.name and record.topics), None),
+            approved_judging_files.overlays.get(target.name, overlays) if approved_judging_files else overlays,
+            next((record for record in judging_files.numbers if record.target == target.name and record.topics), None),
         )
         index_of_same = next((index for index, other in enumerate(result) if other.is_same_as(environment)), None)
         if index_of_same is None:
@@ -377,5 +377,5 @@ def group_targets(
         )
         if remaining_names or not result:
             topics = remaining_names if result else None
-            result.append(Environment((), None, judge.project.release, topics=topics))
+            result.append(Environment((), None, judging_files.project.release, topics=topics))
     return result

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from schemactl.checks.environments import Judge, ProjectFiles
+from schemactl.checks.environments import JudgingFiles, ProjectFiles
 from schemactl.checks.proposal import Comparison, Proposal, get_declared_topic, is_rejected
 from schemactl.core.catalog import Catalog, Namespace, Topic, select_target_topics
 from schemactl.core.errors import DeclarationError, Problem, Source, join_first
@@ -25,7 +25,7 @@ from schemactl.core.rules import get_builtin_rules
 from schemactl.core.schema import get_live_versions
 from schemactl.core.wording import format_count, shorten
 from schemactl.declare.files import Files, read_bytes
-from schemactl.declare.numbers_file import judge_files, numbers_path, read_numbers
+from schemactl.declare.numbers_file import numbers_path, read_all_numbers_files, read_numbers
 from schemactl.declare.project import read_project
 from schemactl.declare.reader import NO_OVERLAYS, read_overlays
 from schemactl.declare.source_location import Tokens
@@ -49,19 +49,19 @@ _MAX_EFFECTS: Final = 8
 """Maximum number of listed effects of one file."""
 
 
-# The approved and the proposed judge
+# The approved and the proposed judging files
 
 
-def read_approved_judge(
-    repository: Repository, judging_project: JudgingProject, project: Project, proposed: ProjectFiles, approved: Catalog
-) -> Judge:
-    """Read the approved judge: the judging files of the approved tip, each in its newest readable version.
+def read_approved_judging_files(
+    repository: Repository, judging_project: JudgingProject, project: Project, content: ProjectFiles, approved: Catalog
+) -> JudgingFiles:
+    """Read the judging files of the approved tip, each in its newest readable version.
 
     Args:
         repository: has the approved files.
         judging_project: the approved project.
         project: the same project with the paths of the checked files.
-        proposed: the checked files. Of their overlays, only entries for names that the change adds count.
+        content: the content of the checked files. Of their overlays, only entries for names that the change adds count.
         approved: the approved history.
     """
     tip_project, ref, tip = judging_project.project, judging_project.ref, judging_project.tip
@@ -76,8 +76,8 @@ def read_approved_judge(
         if problem := overlay_files.problem:
             unreadable.append(_report_unreadable_file(problem.source.path, ref, problem, overlay_files.commit))
         tip_overlays = overlay_files.content or NO_OVERLAYS
-        new_overlays = proposed.overlays.get(target.name, NO_OVERLAYS)
-        overlays[target.name] = _merge_overlays(tip_overlays, new_overlays, proposed.declared.catalog, approved)
+        new_overlays = content.overlays.get(target.name, NO_OVERLAYS)
+        overlays[target.name] = _merge_overlays(tip_overlays, new_overlays, content.declared.catalog, approved)
         try:
             path = numbers_path(tip_project, target)
         except ValueError:
@@ -89,7 +89,7 @@ def read_approved_judge(
             unreadable.append(_report_unreadable_file(problem.source.path, ref, problem, numbers_file.commit))
         if numbers_file.content:
             numbers.append(numbers_file.content)
-    return Judge(project, overlays, tuple(numbers), tuple(unreadable))
+    return JudgingFiles(project, overlays, tuple(numbers), tuple(unreadable))
 
 
 def _report_unreadable_file(path: str, ref: str, problem: Problem, commit: Commit) -> Finding:
@@ -104,7 +104,7 @@ def _report_unreadable_file(path: str, ref: str, problem: Problem, commit: Commi
     )
 
 
-def _merge_overlays(old: Catalog, new: Catalog, proposed: Catalog, approved: Catalog) -> Catalog:
+def _merge_overlays(old: Catalog, new: Catalog, declared: Catalog, approved: Catalog) -> Catalog:
     """Return the approved overlays, with the new overlays of names that the approved history has never had.
 
     A renamed topic has the approved overlay of its old name, and no new overlay.
@@ -116,7 +116,7 @@ def _merge_overlays(old: Catalog, new: Catalog, proposed: Catalog, approved: Cat
     namespaces = {name: overlay for name, overlay in new.namespaces.items() if name not in approved_namespaces}
     topics = {name: overlay for name, overlay in new.topics.items() if name.schema_id not in approved_ids}
     topics |= old.topics
-    for name, topic in proposed.topics.items():
+    for name, topic in declared.topics.items():
         if topic.renamed_from in approved_names and name not in approved_names:
             topics.pop(name, None)
             if topic.renamed_from and (old_overlay := old.topics.get(topic.renamed_from)):
@@ -124,13 +124,13 @@ def _merge_overlays(old: Catalog, new: Catalog, proposed: Catalog, approved: Cat
     return Catalog({**namespaces, **old.namespaces}, topics)
 
 
-def read_proposed_judge(
+def read_proposed_judging_files(
     project: Project,
     content: ProjectFiles,
     merged_files: FilesAfterMerge | None = None,
     approved: Project | None = None,
-) -> Judge:
-    """Read the judge of the change's own judging files, as they will be after the merge.
+) -> JudgingFiles:
+    """Read the change's own judging files, as they will be after the merge.
 
     Args:
         project: the project of the checked files.
@@ -142,17 +142,17 @@ def read_proposed_judge(
         DeclarationError: if the merged files cannot be read.
     """
     if merged_files is None or approved is None:
-        return Judge(project, content.overlays, content.numbers.records)
+        return JudgingFiles(project, content.overlays, content.numbers.records)
     merged_project = project
     if merged_files.kind(project.path) == "file":
         merged_project = read_project(project.path, read_bytes(merged_files, project.path))
     overlays = {
         target.name: read_overlays(merged_files, merged_project, target) for target in merged_project.targets.values()
     }
-    numbers = judge_files(merged_files, merged_project)
+    numbers = read_all_numbers_files(merged_files, merged_project)
     if numbers.problems:
         raise DeclarationError(numbers.problems)
-    return Judge(unite_roots(merged_project, project, approved), overlays, numbers.records)
+    return JudgingFiles(unite_roots(merged_project, project, approved), overlays, numbers.records)
 
 
 def unite_roots(project: Project, proposed: Project, approved: Project) -> Project:
@@ -262,8 +262,8 @@ def _remove_exempt_keys(value: Any, key_path: Tokens = ()) -> Any:
 
 def check_gate(
     changed: Sequence[_JudgingFile],
-    approved: Judge,
-    proposed: Judge,
+    approved: JudgingFiles,
+    proposed: JudgingFiles,
     old_files: CommitFiles,
     new_files: CommitFiles | HashedFiles,
     comparison: Comparison,
@@ -272,8 +272,8 @@ def check_gate(
 
     Args:
         changed: the changed judging files.
-        approved: the approved judge.
-        proposed: the judge of the change's own files.
+        approved: the approved judging files.
+        proposed: the change's own judging files.
         old_files: the files at the merge base.
         new_files: the checked files.
         comparison: the declarations and the approved history.
@@ -349,7 +349,7 @@ def _describe_removed_roots(
     approved: Project, proposed: Project, new_files: Files, comparison: Comparison
 ) -> Iterator[str]:
     """Yield the roots that the change removes although topics are declared below them."""
-    # The proposed judge has the roots of both sides, so the remaining roots are read from the file itself.
+    # The proposed project has the roots of both sides, so the remaining roots are read from the file itself.
     try:
         roots = read_project(proposed.path, read_bytes(new_files, proposed.path)).roots
     except DeclarationError:
@@ -373,10 +373,12 @@ def _name_topics(names: Sequence[TopicName]) -> str:
     return f"{format_count(len(names), 'topic')} ({join_first(names, 3)})"
 
 
-def _describe_overlay_effects(file: _JudgingFile, approved: Judge, proposed: Judge) -> Iterator[str]:
+def _describe_overlay_effects(file: _JudgingFile, approved: JudgingFiles, proposed: JudgingFiles) -> Iterator[str]:
     """Yield each policy that an overlay file changes, for each of its targets."""
     for target in file.targets:
-        old_overlays, new_overlays = (judge.overlays.get(target, NO_OVERLAYS) for judge in (approved, proposed))
+        old_overlays, new_overlays = (
+            judging_files.overlays.get(target, NO_OVERLAYS) for judging_files in (approved, proposed)
+        )
         names: list[NamespaceName | TopicName] = [*{**old_overlays.namespaces, **new_overlays.namespaces}]
         names += dict.fromkeys([*old_overlays.topics, *new_overlays.topics])
         for name in names:
@@ -399,26 +401,26 @@ def _get_settings(entry: Namespace | Topic | None) -> dict[str, Any]:
     return {policy: value for policy, value in entry.policies.managed().items() if value is not None} | partitions
 
 
-def _describe_numbers_effects(file: _JudgingFile, approved: Judge, proposed: Judge) -> Iterator[str]:
+def _describe_numbers_effects(file: _JudgingFile, approved: JudgingFiles, proposed: JudgingFiles) -> Iterator[str]:
     """Yield the topics whose recorded version numbers differ, for each target of a numbers file."""
     for target in file.targets:
         old_topics, new_topics = (
-            next((record.topics for record in judge.numbers if record.target == target), {})
-            for judge in (approved, proposed)
+            next((record.topics for record in judging_files.numbers if record.target == target), {})
+            for judging_files in (approved, proposed)
         )
         if names := [name for name in {**old_topics, **new_topics} if old_topics.get(name) != new_topics.get(name)]:
             yield f"other version numbers are recorded of {_name_topics(names)} on {target}"
 
 
 def _describe_strategy_effects(
-    file: _JudgingFile, approved: Judge, proposed: Judge, comparison: Comparison
+    file: _JudgingFile, approved: JudgingFiles, proposed: JudgingFiles, comparison: Comparison
 ) -> Iterator[str]:
     """Yield the approved topics that get another strategy, enter or leave a target, or do not satisfy the new strategy."""
     names = sorted(name for name in comparison.approved.topics if get_declared_topic(comparison.approved, name))
     targets = file.targets or (*{**approved.project.targets, **proposed.project.targets},) or ("",)
     for target in targets:
         old_strategies, new_strategies = (
-            _get_strategies(judge, target, comparison, names) for judge in (approved, proposed)
+            _get_strategies(judging_files, target, comparison, names) for judging_files in (approved, proposed)
         )
         changes = Counter(
             (old_strategies[name], new_strategies[name])
@@ -447,32 +449,34 @@ def _describe_strategy_effects(
 
 
 def _get_strategies(
-    judge: Judge, target_name: str, comparison: Comparison, topics: Sequence[TopicName]
+    judging_files: JudgingFiles, target_name: str, comparison: Comparison, topics: Sequence[TopicName]
 ) -> dict[TopicName, CompatibilityStrategy]:
     """Return the strategy of each approved topic on a target; for an unknown target, the strategies without overlays."""
-    target: Target | None = judge.project.targets.get(target_name)
-    overlays = judge.overlays.get(target_name, NO_OVERLAYS)
+    target: Target | None = judging_files.project.targets.get(target_name)
+    overlays = judging_files.overlays.get(target_name, NO_OVERLAYS)
 
     def get_policies(name: NamespaceName | TopicName) -> Policies:
         approved, overlay = comparison.approved.get(name), overlays.get(name)
         policies = approved.policies if approved else Policies()
         return policies.override_with(overlay.policies if overlay else Policies())
 
-    default = judge.project.defaults.schema_compatibility_strategy
+    default = judging_files.project.defaults.schema_compatibility_strategy
     return {
         name: find_strategy(get_policies(name), get_policies(name.namespace_name)) or default
         for name in (select_target_topics(topics, target) if target else topics)
     }
 
 
-def _is_latest_rejected(comparison: Comparison, judge: Judge, name: TopicName, strategy: CompatibilityStrategy) -> bool:
+def _is_latest_rejected(
+    comparison: Comparison, judging_files: JudgingFiles, name: TopicName, strategy: CompatibilityStrategy
+) -> bool:
     """Return whether `strategy` would have rejected the latest approved version of a topic."""
     topic = comparison.approved.topics[name]
     versions = get_live_versions(topic.versions)
     if len(versions) < 2 or versions[-1].info is None:
         return False
     proposal = Proposal.create(topic, versions[-1].info, versions[:-1], strategy, "topic")
-    return is_rejected(proposal.judge(judge.project))
+    return is_rejected(proposal.judge(judging_files.project))
 
 
 def check_drafts(comparison: Comparison) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ from schemactl.checks.declarations import check_deprecations, check_names
 from schemactl.checks.environments import (
     Environment,
     EnvironmentView,
-    Judge,
+    JudgingFiles,
     Note,
     check_settings,
     group_targets,
@@ -39,8 +39,8 @@ from schemactl.checks.judging_files import (
     check_drafts,
     check_gate,
     find_changed_files,
-    read_approved_judge,
-    read_proposed_judge,
+    read_approved_judging_files,
+    read_proposed_judging_files,
 )
 from schemactl.checks.rollout import add_upgrade_order
 from schemactl.checks.schemas import UNPROTECTED
@@ -199,7 +199,7 @@ def _check_files(
 
 
 def _judge(inputs: CheckInputs) -> CheckReport:
-    """Judge the change by the approved judging files, and also by its own if it changes them.
+    """JudgingFiles the change by the approved judging files, and also by its own if it changes them.
 
     Raises:
         DeclarationError: if the files contradict the history.
@@ -218,25 +218,29 @@ def _judge(inputs: CheckInputs) -> CheckReport:
             inputs.note(outside)
     expect_agreement(content.numbers.records, declared, forked)
     if approved_project is None:
-        report = _judge_by(inputs, read_proposed_judge(proposed_project, content))
+        report = _judge_by(inputs, read_proposed_judging_files(proposed_project, content))
         if forked.approved.tip is None:
             return report
         note = f"{proposed_project.path} has not been approved yet, so its own settings judge"
         return replace(report, notes=(*report.notes, note))
-    approved_judge = read_approved_judge(inputs.repository, approved_project, checked.project, content, approved)
-    report = _judge_by(inputs, approved_judge)
+    approved_judging_files = read_approved_judging_files(
+        inputs.repository, approved_project, checked.project, content, approved
+    )
+    report = _judge_by(inputs, approved_judging_files)
     files_at_base, files_at_tip = (
         CommitFiles(inputs.repository, commit) for commit in (forked.merge_base.tip, approved_project.tip)
     )
-    records = (*approved_judge.numbers, *content.numbers.records)
+    records = (*approved_judging_files.numbers, *content.numbers.records)
     changed = find_changed_files((approved_project.project, proposed_project), records, files_at_base, checked.files)
-    gate_findings = [*approved_judge.unreadable]
+    gate_findings = [*approved_judging_files.unreadable]
     if changed:
         merged_files = FilesAfterMerge(inputs.repository, checked.files, base=files_at_base, tip=files_at_tip)
-        proposed_judge = read_proposed_judge(proposed_project, content, merged_files, approved_project.project)
-        report = join_judgments(report, _judge_by(inputs, proposed_judge, approved_judge))
+        proposed_judging_files = read_proposed_judging_files(
+            proposed_project, content, merged_files, approved_project.project
+        )
+        report = join_judgments(report, _judge_by(inputs, proposed_judging_files, approved_judging_files))
         gate_findings += check_gate(
-            changed, approved_judge, proposed_judge, files_at_base, checked.files, inputs.comparison
+            changed, approved_judging_files, proposed_judging_files, files_at_base, checked.files, inputs.comparison
         )
         gate_findings += [
             finding
@@ -248,16 +252,18 @@ def _judge(inputs: CheckInputs) -> CheckReport:
     return replace(report, findings=(*gate_findings, *report.findings))
 
 
-def _judge_by(inputs: CheckInputs, judge: Judge, approved_judge: Judge | None = None) -> CheckReport:
-    """Report on the change by one judge, for all of its targets or for the requested one.
+def _judge_by(
+    inputs: CheckInputs, judging_files: JudgingFiles, approved_judging_files: JudgingFiles | None = None
+) -> CheckReport:
+    """Report on the change by one state of the judging files, for all of its targets or for the requested one.
 
     Args:
         inputs: the files, and the approved history.
-        judge: the judge.
-        approved_judge: the approved judge, if `judge` is the proposed one.
+        judging_files: the judging files.
+        approved_judging_files: the approved ones, if `judging_files` are the proposed ones.
     """
     declared, forked, selected = inputs.content.declared, inputs.forked, inputs.readable_topics
-    environments = group_targets(judge, approved_judge, declared.catalog, forked.approved.catalog)
+    environments = group_targets(judging_files, approved_judging_files, declared.catalog, forked.approved.catalog)
     target_name = inputs.request.target
     if target_name is not None:
         environments = [
@@ -265,13 +271,13 @@ def _judge_by(inputs: CheckInputs, judge: Judge, approved_judge: Judge | None = 
             for environment in environments
             if target_name in environment.targets
         ]
-        # A target that the judge does not know is judged without overlays.
-        environments = environments or [Environment((), None, judge.project.release)]
+        # A target that the judging files do not have is judged without overlays.
+        environments = environments or [Environment((), None, judging_files.project.release)]
     reports: list[EnvironmentReport] = []
     names: set[TopicName] = set()
     for environment in environments:
         view = environment.make_view(declared, forked, inputs.branch_changes, inputs.note)
-        reports.append((environment.targets, _check_environment(inputs, judge.project, environment, view)))
+        reports.append((environment.targets, _check_environment(inputs, judging_files.project, environment, view)))
         names |= view.declared.catalog.topics.keys()
     readable_names = declared.filter_readable(names)
     report = replace(
@@ -280,10 +286,10 @@ def _judge_by(inputs: CheckInputs, judge: Judge, approved_judge: Judge | None = 
     report = _add_samples(inputs, report)
     findings = (
         *report.findings,
-        *check_deprecations(replace(inputs.comparison, project=judge.project), selected, inputs.request.today),
+        *check_deprecations(replace(inputs.comparison, project=judging_files.project), selected, inputs.request.today),
     )
-    notes = [*_describe_surprises(judge.project, report, declared.catalog, inputs.checked.files)]
-    notes += _describe_lost_nanoseconds(judge.project, report, declared.catalog)
+    notes = [*_describe_surprises(judging_files.project, report, declared.catalog, inputs.checked.files)]
+    notes += _describe_lost_nanoseconds(judging_files.project, report, declared.catalog)
     if forked.branch and forked.branch.is_updated and forked.merge_base is forked.approved:
         notes.append(
             f"this branch contains a merge of {forked.approved.ref}: after a fast-forward, the commits of this "
@@ -398,7 +404,7 @@ def _note_unreadable_history(inputs: CheckInputs) -> None:
 def _note_unjudged_files(inputs: CheckInputs, files: CommitFiles) -> Iterator[str]:
     """Yield a note if files of the working tree differ from the judged `files` of HEAD."""
     project, content, repository = inputs.checked.project, inputs.content, inputs.repository
-    checked_paths = {project.path, project.waivers, *paths_of(content.declared), *content.numbers.paths}
+    checked_paths = {project.path, project.waivers, *paths_of(content.declared), *content.numbers.existing_paths}
     checked_paths |= list_overlay_paths(inputs.checked.proposed_project)
     worktree = WorktreeFiles(str(repository.top), folders=project.roots)
     omitted_paths = {*find_omitted_files(repository, project)}

@@ -514,37 +514,37 @@ _VERSION: Final = "write the number of one of Git's versions, or `foreign` with 
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedNumbers:
+class NumbersFiles:
     """The numbers files among the checked files.
 
     Attributes:
         records: the content of each file without problems.
         problems: the problems of each file by itself.
-        paths: the existing files and their foreign definitions.
-        places: the same, with the paths of missing files.
+        existing_paths: the existing files and their foreign definitions.
+        all_paths: the same, with the paths of missing files.
     """
 
     records: tuple[TargetNumbers, ...]
     problems: tuple[Problem, ...]
-    paths: frozenset[str]
-    places: frozenset[str]
+    existing_paths: frozenset[str]
+    all_paths: frozenset[str]
 
 
-def judge_files(files: Files, project: Project) -> JudgedNumbers:
+def read_all_numbers_files(files: Files, project: Project) -> NumbersFiles:
     """Read the numbers files of all targets among `files`, with the definitions that they name."""
     records: list[TargetNumbers] = []
     problems: set[Problem] = set()
-    paths: set[str] = set()
-    places: set[str] = set()
+    existing_paths: set[str] = set()
+    all_paths: set[str] = set()
     for target in project.targets.values():
         try:
             path = numbers_path(project, target)
         except ValueError:
             # A target whose name is not a valid file name has no numbers file.
             continue
-        places.add(path)
+        all_paths.add(path)
         if files.kind(path) == "file":
-            paths.add(path)
+            existing_paths.add(path)
         try:
             numbers = read_numbers(files, project, target)
         except DeclarationError as error:
@@ -552,9 +552,11 @@ def judge_files(files: Files, project: Project) -> JudgedNumbers:
             continue
         if numbers:
             records.append(numbers)
-            paths |= {entry.path for entry in _iterate_entries(numbers) if entry.path}
+            existing_paths |= {entry.path for entry in _iterate_entries(numbers) if entry.path}
             problems |= {*_find_unusable_entries(numbers)}
-    return JudgedNumbers(tuple(records), tuple(sorted(problems)), frozenset(paths), frozenset(paths | places))
+    return NumbersFiles(
+        tuple(records), tuple(sorted(problems)), frozenset(existing_paths), frozenset(existing_paths | all_paths)
+    )
 
 
 def contradictions(
