@@ -235,8 +235,8 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
 def _is_settled(repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None) -> bool:
     """Return whether the change cannot have moved the approved ref to `tip`: a remote has it, or there is no remote."""
     if not approved_history.is_clone(repository):
-        return project.approved is None or bool(reviewed and not reviewed.proposed)
-    resolved = approved_history.resolve(repository, reviewed.ref) if reviewed and not reviewed.proposed else None
+        return project.approved is None or bool(reviewed and not reviewed.is_unapproved)
+    resolved = approved_history.resolve(repository, reviewed.ref) if reviewed and not reviewed.is_unapproved else None
     if resolved and resolved[0].startswith("refs/remotes/"):
         return True
     ref, default = approved_history.find_default_tip(repository, project, local=True)

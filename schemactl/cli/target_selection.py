@@ -501,11 +501,11 @@ def _read_merge(
         SchemactlError: if HEAD and `base` cannot be merged, or the merge changes a registry or credentials.
         DeclarationError: if the project file has problems after the merge.
     """
-    from schemactl.history import proposed
+    from schemactl.history import merge_head_into
     from schemactl.history.approved_history import read_project_at
 
     approved = places[0].project
-    merge = proposed(repository, approved, base)
+    merge = merge_head_into(repository, approved, base)
     project = read_project_at(repository, merge.commit, approved.path)
     if project is None:
         raise SchemactlError(f"the merge of HEAD removes {approved.path}, so no target remains to plan for")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from schemactl.history.git import Repository as Repository
     from schemactl.history.merge import Forked as Forked
     from schemactl.history.merge import Merged as Merged
-    from schemactl.history.merge import proposed as proposed
+    from schemactl.history.merge import merge_head_into as merge_head_into
     from schemactl.history.merge import read_forked as read_forked
     from schemactl.history.merge import read_merged as read_merged
     from schemactl.history.store import Store as Store
@@ -49,7 +49,7 @@ _MODULES = {
     ),
     "commit_files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "git": ("Repository",),
-    "merge": ("Forked", "Merged", "proposed", "read_forked", "read_merged"),
+    "merge": ("Forked", "Merged", "merge_head_into", "read_forked", "read_merged"),
     "store": ("Store",),
 }
 

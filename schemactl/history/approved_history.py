@@ -961,12 +961,12 @@ class ApprovedProject(NamedTuple):
     Attributes:
         project: as declared there.
         ref: the ref that leads to the commit.
-        proposed: whether only the working tree names that ref, because the default branch has no project file.
+        is_unapproved: whether only the working tree names that ref, because the default branch has no project file.
     """
 
     project: Project
     ref: str
-    proposed: bool = False
+    is_unapproved: bool = False
 
 
 def approved_project(
@@ -1009,7 +1009,7 @@ def approved_project(
         return None
     ref, tip = approved(repository, naming)
     project = _read_approved_project(repository, tip, ref, directory, config)
-    return ApprovedProject(project, ref, proposed=default is None) if project else None
+    return ApprovedProject(project, ref, is_unapproved=default is None) if project else None
 
 
 def _read_approved_project(

@@ -1,7 +1,7 @@
 """Compare work that is not approved yet with the approved history: its changes, and the result of merging it.
 
 `read_forked` and `read_merged` are the entry points for a check and for commands that need the history after the merge;
-`proposed` merges HEAD into a base with Git. The classes of files in between show the files as a merge leaves them.
+`merge_head_into` merges HEAD into a base with Git. The classes of files in between show the files as a merge leaves them.
 """
 
 from __future__ import annotations
@@ -542,7 +542,7 @@ class BroughtFiles:
 # The merge by Git
 
 
-class Proposed(NamedTuple):
+class ProposedMerge(NamedTuple):
     """The commit of a proposed merge, which no ref leads to, and the name of that merge."""
 
     commit: Commit
@@ -555,7 +555,7 @@ class Proposed(NamedTuple):
         return history
 
 
-def proposed(repository: Repository, project: Project, base: str) -> Proposed:
+def merge_head_into(repository: Repository, project: Project, base: str) -> ProposedMerge:
     """Merge HEAD into the ref `base` with Git, as a squash.
 
     It writes objects, as `git merge-tree` does, but no ref and no file; the same work gives the same commit.
@@ -591,7 +591,7 @@ def proposed(repository: Repository, project: Project, base: str) -> Proposed:
     commit_id = repository.run("commit-tree", tree_id, "-p", tip.id, "-m", message, variables={**roles, **dates})
     commit = repository.commit(commit_id.decode().strip())
     assert commit  # noqa: S101  it was created here
-    return Proposed(commit, message)
+    return ProposedMerge(commit, message)
 
 
 def _disable_merge_drivers(repository: Repository) -> dict[str, str]:
