@@ -13,7 +13,7 @@ from schemactl.checks import schemas
 from schemactl.checks.check_report import BROKER_MESSAGE, ClientImpact
 from schemactl.checks.proposal import Comparison, Proposal
 from schemactl.checks.schemas import locate_breakage
-from schemactl.comparison.changes import Contents
+from schemactl.comparison.changes import VersionIndex
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import LANGUAGES, Client, ClientBuild, Topic
@@ -233,7 +233,7 @@ def _has_other_form(proposal: Proposal, client: Client, approved_topic: Topic | 
             versions = tuple(
                 replace(version, info=convert(version.info, form)) if version.info else version for version in versions
             )
-        contents = Contents(versions)
+        contents = VersionIndex(versions)
         for build in client.builds(versions):
             info = convert(build.info, language)
             version = contents.find(info)

@@ -12,7 +12,7 @@ from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import CheckReport, TopicCheck, join_client_impacts
 from schemactl.checks.clients import list_client_impacts
 from schemactl.checks.proposal import Proposal
-from schemactl.comparison.changes import Contents
+from schemactl.comparison.changes import VersionIndex
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS, VersionEffect, compare_version
 from schemactl.core.catalog import Catalog, Client, Topic, select_target_topics
@@ -290,7 +290,7 @@ def _find_git_numbers(
     for row in rows:
         if row.version is not None and (not row.targets or {*row.targets}.difference(targets_apart)):
             return row.version, row.latest
-    equal_version = Contents(approved_versions).find(rows[0].schema) if rows[0].schema else None
+    equal_version = VersionIndex(approved_versions).find(rows[0].schema) if rows[0].schema else None
     live_versions = get_live_versions(approved_versions)
     number = equal_version.number if equal_version else get_next_number(approved_versions)
     return number, live_versions[-1].number if live_versions else None

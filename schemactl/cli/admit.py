@@ -251,7 +251,7 @@ def _explain_rejection(question: _Question, decision: Decision) -> Iterator[str]
 
 
 def _suggest_fix(question: _Question, decision: Decision) -> str:
-    from schemactl.comparison.changes import Contents
+    from schemactl.comparison.changes import VersionIndex
     from schemactl.formats import list_native_parts
 
     if decision.by_client:
@@ -266,7 +266,7 @@ def _suggest_fix(question: _Question, decision: Decision) -> str:
     if (info := stored[-1].info) and info.type is not question.client.type:
         return f"give the client a schema of type {info.type.name}, as the topic has it"
     if decision.row == "P8":
-        if list_native_parts(question.client) and Contents(question.topic.versions).find(question.client):
+        if list_native_parts(question.client) and VersionIndex(question.topic.versions).find(question.client):
             return "the topic has this definition in the form of another client, and brokers compare bytes: `schemactl docs protobuf-forms`"
         return "clients cannot register schemas here: merge the schema, then run `schemactl apply`"
     return "`schemactl diff` shows the breaking differences between two versions, `schemactl check` those of a changed file"

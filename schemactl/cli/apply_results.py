@@ -295,9 +295,9 @@ def find_waiting_topics(
 
 
 def _find_missing_numbers(expected: Iterable[SchemaVersion], registered: tuple[SchemaVersion, ...]) -> list[int]:
-    from schemactl.comparison.changes import Contents
+    from schemactl.comparison.changes import VersionIndex
 
-    contents = Contents(registered)
+    contents = VersionIndex(registered)
     return [version.number for version in expected if version.info and not contents.find(version.info.load())]
 
 

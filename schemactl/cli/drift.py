@@ -301,7 +301,7 @@ class DriftRequest:
         The traces are the newest version of each topic, which was approved by some commit, and the result of the last complete apply
         from this folder.
         """
-        from schemactl.comparison.changes import Contents, stamp
+        from schemactl.comparison.changes import VersionIndex, get_upload_commit
         from schemactl.core.schema import get_live_versions
         from schemactl.history.target_history import read_effective
 
@@ -311,8 +311,14 @@ class DriftRequest:
         for name, topic in git.topics.items():
             newest = get_live_versions(registered.topics[name].versions)[-1:] if name in registered.topics else ()
             for entry in newest:
-                version = Contents(topic.versions).find(entry.info) if entry.info and not stamp(entry.info) else None
-                commit_ids.add(stamp(entry.info) or (version.commit.id if version and version.commit else ""))
+                version = (
+                    VersionIndex(topic.versions).find(entry.info)
+                    if entry.info and not get_upload_commit(entry.info)
+                    else None
+                )
+                commit_ids.add(
+                    get_upload_commit(entry.info) or (version.commit.id if version and version.commit else "")
+                )
         last_apply = self.scope.last_applies.get(target.name)
         if last_apply and last_apply.outcome == "applied":
             commit_ids.add(last_apply.commit)

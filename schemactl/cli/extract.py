@@ -393,7 +393,7 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
 def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     """Compare the class with the approved versions; return 100 if it cannot read or write their messages, else 0."""
     from schemactl.classes.extraction import find_json_differences, is_client_record, load_class
-    from schemactl.comparison.changes import Contents
+    from schemactl.comparison.changes import VersionIndex
     from schemactl.formats import get_pair
 
     topic_contract = _read_package_contract(args) if args.package else _read_git_contract(args, context)
@@ -412,7 +412,7 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     folder, release = str(Path.cwd()), contract.release
     infos = [version.info for version in contract.versions if version.info]
     schemas = {role: _extract_schema(args, folder, release, role, expected=infos) for role in _ROLES}
-    matching_version = Contents(contract.versions).find(schemas["producer"])
+    matching_version = VersionIndex(contract.versions).find(schemas["producer"])
     against = select_versions(args.against or choose_versions_to_check(contract, matching_version), contract)
     language = "python" if is_client_record(load_class(args.class_, folder)) else ""
     reasons: list[Reason] = []

@@ -144,11 +144,11 @@ class _RegistryTopic:
 
     def read_upload(self) -> SchemaInfo:
         """Return the schema to upload, with the properties of the target: the approved version, or the one on the command line."""
-        from schemactl.comparison.changes import stamp_properties
+        from schemactl.comparison.changes import add_target_properties
 
         if self.approved is None:
-            return stamp_properties(read_schema(self.args, self.context, self.declared), self.properties)
-        return stamp_properties(render_for_client(self.approved, self.args.language), self.properties)
+            return add_target_properties(read_schema(self.args, self.context, self.declared), self.properties)
+        return add_target_properties(render_for_client(self.approved, self.args.language), self.properties)
 
     @property
     def live_versions(self) -> tuple[SchemaVersion, ...]:
@@ -164,13 +164,13 @@ class _RegistryTopic:
 
 def _resolve_topic(args: argparse.Namespace, project: Project, context: Context) -> tuple[TopicName, SchemaInfo | None]:
     """Return the declared name of the topic, which may be abbreviated, and the approved version that TOPIC@N names instead of a file."""
-    from schemactl.comparison.changes import upload
+    from schemactl.comparison.changes import make_upload
 
     text = args.topic
     _, at, version_number = text.rpartition("@")
     if args.action in ("put", "test") and not is_given(args) and at and version_number.isdecimal():
         chosen = choose(text, context.approved(project, topics=[text]).catalog)
-        return chosen.topic.name, upload(chosen.version.load()) if chosen.version else None
+        return chosen.topic.name, make_upload(chosen.version.load()) if chosen.version else None
     # Actions that write accept no globs.
     globs = args.action not in ("put", "delete")
     if ("://" in text or text.count("/") == 2) and not (globs and set(text) & set("*?[")):
@@ -222,10 +222,10 @@ def _list_versions(topic: _RegistryTopic) -> int:
 
 
 def _describe_version(version: SchemaVersion) -> str:
-    from schemactl.comparison.changes import stamp
+    from schemactl.comparison.changes import get_upload_commit
 
     type_name = version.info.type.name if version.info else "tombstone"
-    commit = stamp(version.info)
+    commit = get_upload_commit(version.info)
     origin = f", from commit {commit[:9]}" if commit else ""
     return f"version {version.number}, {type_name}, {format_time(version.timestamp_ms)}{origin}"
 
@@ -280,7 +280,7 @@ def _find_wedge_problem(topic: _RegistryTopic, info: SchemaInfo) -> str:
 def _warn_if_undeclared(registry_topic: _RegistryTopic, info: SchemaInfo) -> None:
     """Warn on standard error if Git does not declare the schema that is uploaded."""
     from schemactl import formats
-    from schemactl.comparison.changes import Contents
+    from schemactl.comparison.changes import VersionIndex
 
     name = registry_topic.declared
     topic = registry_topic.context.approved(topics=[str(name)]).catalog.topics.get(name)
@@ -293,7 +293,7 @@ def _warn_if_undeclared(registry_topic: _RegistryTopic, info: SchemaInfo) -> Non
         formats.identity(info)
     except InvalidSchema:
         return  # The registry reports the problem.
-    if Contents(topic.versions).find(info) is None:
+    if VersionIndex(topic.versions).find(info) is None:
         registry_topic.context.say(
             f"warning: this schema is not an approved version of {registry_topic.declared}; if it is stored, version numbers will "
             "differ from Git's. Declare it, merge it, and run `schemactl apply`"

@@ -230,11 +230,11 @@ class States:
         return old, self.find_in_working_tree(format_kind_name(old.topic.name, old.topic.kind))
 
     def _make_definition(self, topic: Topic, state: str) -> NamedDefinition:
-        from schemactl.comparison.changes import Contents
+        from schemactl.comparison.changes import VersionIndex
 
         approved = self.approved.catalog.topics.get(topic.name)
         info = topic.schema.load() if topic.schema else None
-        version = Contents(approved.versions).find(info) if approved and info else None
+        version = VersionIndex(approved.versions).find(info) if approved and info else None
         number = version.number if version else None
         if approved and topic.kind:
             approved = approved.get_part(topic.kind) or replace(topic, versions=())

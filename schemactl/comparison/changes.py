@@ -95,17 +95,17 @@ def _find_policy_changes(
 
 def _find_former_policies(
     name: NamespaceName | TopicName, before: Policies, target: Catalog
-) -> Iterator[PoliciesFormer]:
+) -> Iterator[PoliciesUndeclared]:
     last = target.former.get(name, Policies()).managed()
     values = {policy: value for policy, value in before.managed().items() if policy in last and value not in UNSET}
     if values:
-        yield PoliciesFormer(name, Policies.of(values), Policies.of({policy: last[policy] for policy in values}))
+        yield PoliciesUndeclared(name, Policies.of(values), Policies.of({policy: last[policy] for policy in values}))
 
 
 def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: SchemaInfo) -> Iterator[Change]:
-    if is_behind(before.versions, after.versions):
+    if lacks_newest_generation(before.versions, after.versions):
         yield GenerationBegins(name, last_tombstone(after.versions))
-        target_contents = Contents([version for version in after.versions if version.info])
+        target_contents = VersionIndex([version for version in after.versions if version.info])
         unknown = tuple(
             version
             for version in get_live_versions(before.versions)
@@ -114,9 +114,9 @@ def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: S
         if unknown:
             yield VersionsUnknown(name, unknown)
         before = replace(before, schema=None, versions=())
-    base_contents = Contents(before.versions)
+    base_contents = VersionIndex(before.versions)
     if after.versions:
-        yield from _find_version_changes(name, base_contents, Contents(after.versions))
+        yield from _find_version_changes(name, base_contents, VersionIndex(after.versions))
     if after.kinds:
         yield from _find_kind_texts(name, base_contents, after)
         return
@@ -129,7 +129,7 @@ def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: S
             yield TextDiffers(name, schema, version.number, base_contents.latest.number)
 
 
-def _find_kind_texts(name: TopicName, base_contents: Contents, after: Topic) -> Iterator[TextDiffers]:
+def _find_kind_texts(name: TopicName, base_contents: VersionIndex, after: Topic) -> Iterator[TextDiffers]:
     """Yield each kind of events whose definition in force has another text in the base, or is not the latest version of the kind there."""
     latest_by_kind = {
         after.find_kind(formats.record_name(version.info)): version for version in base_contents.live if version.info
@@ -142,7 +142,7 @@ def _find_kind_texts(name: TopicName, base_contents: Contents, after: Topic) -> 
             yield TextDiffers(name, kind.schema, version.number, latest.number, kind.key)
 
 
-def _find_version_changes(name: TopicName, base: Contents, target: Contents) -> Iterator[Change]:
+def _find_version_changes(name: TopicName, base: VersionIndex, target: VersionIndex) -> Iterator[Change]:
     missing = tuple(version for version in target.live if version.info and base.find(version.info) is None)
     if missing:
         yield VersionsMissing(name, missing)
@@ -164,7 +164,7 @@ def last_tombstone(versions: Sequence[SchemaVersion]) -> int:
     return next((version.number for version in reversed(versions) if version.info is None), -1)
 
 
-def is_behind(registry: Sequence[SchemaVersion], git: Sequence[SchemaVersion]) -> bool:
+def lacks_newest_generation(registry: Sequence[SchemaVersion], git: Sequence[SchemaVersion]) -> bool:
     """Return whether a registry's version list of the topic lacks the tombstone before Git's newest generation."""
     return last_tombstone(registry) < last_tombstone(git)
 
@@ -197,7 +197,7 @@ class PoliciesChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class PoliciesFormer:
+class PoliciesUndeclared:
     """Policies that the target no longer declares and that the base still sets.
 
     Both sides have only these policies: `before` the base's values, `last` the values that the target declared last.
@@ -222,14 +222,14 @@ class TextDiffers:
     """A definition in force that has another text but the same content in the base, so an upload stores nothing.
 
     Attributes:
-        text: the target's definition.
+        definition: the target's definition.
         number: the number of the base's version with this content.
         latest: the number of the base's latest live version, or of the latest one of the `kind`.
         kind: the key of the kind of events, or "" for a topic with one schema.
     """
 
     name: TopicName
-    text: SchemaInfo
+    definition: SchemaInfo
     number: int
     latest: int
     kind: str = ""
@@ -278,7 +278,7 @@ Change = (
     NamespaceAdded
     | TopicAdded
     | PoliciesChanged
-    | PoliciesFormer
+    | PoliciesUndeclared
     | PartitionsChanged
     | TextDiffers
     | SchemaRemoved
@@ -292,7 +292,7 @@ Change = (
 # Versions by content
 
 
-class Contents:
+class VersionIndex:
     """The live versions of one topic, searchable by content."""
 
     def __init__(self, versions: Sequence[SchemaVersion]) -> None:
@@ -360,8 +360,8 @@ class Generations:
     def __init__(self, versions: Sequence[SchemaVersion]) -> None:
         ends = [index for index, version in enumerate(versions) if version.info is None]
         # For each generation that ended: the number of its tombstone, and its contents.
-        self._ended = [(versions[end].number, Contents(versions[:end])) for end in ends]
-        self._newest = Contents(versions)
+        self._ended = [(versions[end].number, VersionIndex(versions[:end])) for end in ends]
+        self._newest = VersionIndex(versions)
 
     def find(self, entry: SchemaVersion) -> SchemaVersion | None:
         """Return Git's version with the content of `entry`, in the generation of the entry's number, or None."""
@@ -403,17 +403,17 @@ def _declared_properties(info: SchemaInfo) -> dict[str, str]:
     return {key: value for key, value in info.properties.items() if key not in names}
 
 
-def upload(version: SchemaVersion, properties: Mapping[str, str] = EMPTY) -> SchemaInfo:
+def make_upload(version: SchemaVersion, properties: Mapping[str, str] = EMPTY) -> SchemaInfo:
     """Return the upload of `version` to a registry: its definition with its commit and `properties` of the target."""
     if version.info is None:
         raise ValueError(f"version {version.number} is a tombstone and cannot be uploaded")
-    info = stamp_properties(version.info, properties)
+    info = add_target_properties(version.info, properties)
     if version.commit is None:
         return info
     return info.add_properties({COMMIT_PROPERTY: version.commit.id})
 
 
-def stamp_properties(info: SchemaInfo, properties: Mapping[str, str]) -> SchemaInfo:
+def add_target_properties(info: SchemaInfo, properties: Mapping[str, str]) -> SchemaInfo:
     """Return a definition with the properties of a target, and their names; properties of the definition itself win."""
     declared = remove_upload_properties(info).properties
     stamped = {name: value for name, value in properties.items() if name not in declared}
@@ -423,24 +423,24 @@ def stamp_properties(info: SchemaInfo, properties: Mapping[str, str]) -> SchemaI
     return info.add_properties({**stamped, STAMPED_PROPERTY: names})
 
 
-def stamp(info: SchemaInfo | None) -> str | None:
+def get_upload_commit(info: SchemaInfo | None) -> str | None:
     """Return the id of the commit in a definition that `apply` uploaded, or None for every other definition."""
     commit_id = info.properties.get(COMMIT_PROPERTY, "") if info else ""
     return commit_id if _COMMIT_ID.fullmatch(commit_id) else None
 
 
 def remove_upload_properties(info: SchemaInfo) -> SchemaInfo:
-    """Return `info` without the properties that `upload` adds."""
+    """Return `info` without the properties that `make_upload` adds."""
     return _without_properties(info, _list_upload_properties(info))
 
 
 def is_upload_of(version: SchemaVersion, info: SchemaInfo) -> bool:
     """Return whether `info` is the upload of `version` to any target."""
-    return upload(version) == _without_properties(info, {STAMPED_PROPERTY, *_list_stamped_names(info)})
+    return make_upload(version) == _without_properties(info, {STAMPED_PROPERTY, *_list_stamped_names(info)})
 
 
 def _list_upload_properties(info: SchemaInfo) -> set[str]:
-    """Return the names of the properties that `upload` adds."""
+    """Return the names of the properties that `make_upload` adds."""
     return {COMMIT_PROPERTY, STAMPED_PROPERTY, *_list_stamped_names(info)}
 
 

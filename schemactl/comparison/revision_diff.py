@@ -231,7 +231,7 @@ def _add_versions(
             old_kind = old_topic.get_kind(change.kind) if old_topic else None
             old_schema = old_kind.schema if old_kind else old_topic.schema if old_topic else None
             if not change.kind or old_kind:
-                parts += _find_part_changes(old_schema, change.text)
+                parts += _find_part_changes(old_schema, change.definition)
     return replace(subject, versions=tuple(new_versions), parts=parts)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from schemactl.comparison.changes import (
-    Contents,
     Generations,
+    VersionIndex,
     content_identity,
     last_tombstone,
     remove_upload_properties,
@@ -604,7 +604,7 @@ def _list_versions(name: TopicName, declared: Catalog, histories: Iterable[Catal
     for catalog in histories:
         versions = catalog.versions(name)
         numbers |= {version.number for version in versions}
-        contents = Contents(versions)
+        contents = VersionIndex(versions)
         new_count = sum(contents.find(schema.load()) is None for schema in schemas)
         first_number = get_next_number(versions)
         numbers.update(range(first_number, first_number + new_count))

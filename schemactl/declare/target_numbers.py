@@ -13,7 +13,7 @@ from datetime import date
 from typing import Final
 
 from schemactl import formats
-from schemactl.comparison.changes import Contents, last_tombstone
+from schemactl.comparison.changes import VersionIndex, last_tombstone
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.names import NamespaceName, TopicName
@@ -213,7 +213,7 @@ def meanings(git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target
     if recorded is None or not recorded.entries:
         return tuple(_from_git(version.number, version) for version in git)
     git_versions = {version.number: version for version in git}
-    contents = Contents(git)
+    contents = VersionIndex(git)
     first = max(recorded.entries) + 1
     unrecorded = {number for number in git_versions if number < first}
     versions = [
@@ -252,7 +252,7 @@ def _from_git(number: int, version: SchemaVersion) -> TargetVersion:
 
 
 def _from_entry(
-    entry: NumberEntry, git_versions: dict[int, SchemaVersion], contents: Contents, target: str
+    entry: NumberEntry, git_versions: dict[int, SchemaVersion], contents: VersionIndex, target: str
 ) -> TargetVersion:
     git = git_versions.get(entry.git) if entry.git is not None else None
     if entry.foreign:

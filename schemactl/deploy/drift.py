@@ -20,14 +20,14 @@ from schemactl.comparison.changes import (
     NamespaceAdded,
     PartitionsChanged,
     PoliciesChanged,
-    PoliciesFormer,
+    PoliciesUndeclared,
     SchemaRemoved,
     TopicAdded,
     find_changes,
+    get_upload_commit,
     last_tombstone,
+    make_upload,
     remove_upload_properties,
-    stamp,
-    upload,
 )
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Catalog, Namespace, Topic, filter_catalog
@@ -403,7 +403,7 @@ class TopicAndPolicyDrift:
                             f"{self.advice.advise_to_apply(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
                             is_pending=self._had_policy(name, policy, before.get(policy)),
                         )
-                case PoliciesFormer(name, before, last):
+                case PoliciesUndeclared(name, before, last):
                     yield from self._compare_former_policies(name, before, last)
                 case TopicAdded(name, topic):
                     missing.add(name)
@@ -819,7 +819,7 @@ class VersionDrift:
         start_again = (
             f"{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
         )
-        if name not in self.recorded and readable and not any(stamp(entry.info) for entry in readable):
+        if name not in self.recorded and readable and not any(get_upload_commit(entry.info) for entry in readable):
             start_again = (
                 "leave the registry unchanged: `apply` did not register these versions, so they never had Git's "
                 "numbers, and `rebuild` would make the messages with their numbers unreadable"
@@ -842,7 +842,7 @@ class VersionDrift:
         registered = VersionList(entries, self.advice.origin.release)
         for pair in pairs:
             if pair.git and pair.state == "missing":
-                answer = registered.put(upload(pair.git), CompatibilityStrategy.ALWAYS_COMPATIBLE)
+                answer = registered.put(make_upload(pair.git), CompatibilityStrategy.ALWAYS_COMPATIBLE)
                 # The registry treats the version as equal to one that it has, so that an upload would not add it.
                 if answer.outcome is not Outcome.UNCHANGED:
                     missing.append(pair.git)

@@ -14,22 +14,22 @@ from schemactl import formats
 from schemactl.broker.upload import VersionList
 from schemactl.comparison.changes import (
     Change,
-    Contents,
     GenerationBegins,
     NamespaceAdded,
     NumbersDiffer,
     PartitionsChanged,
     PoliciesChanged,
-    PoliciesFormer,
+    PoliciesUndeclared,
     SchemaRemoved,
     TextDiffers,
     TopicAdded,
+    VersionIndex,
     VersionsMissing,
     VersionsUnknown,
     find_changes,
-    is_behind,
+    lacks_newest_generation,
     last_tombstone,
-    upload,
+    make_upload,
 )
 from schemactl.comparison.fingerprint import find_broker_waiver
 from schemactl.core.catalog import Catalog, Topic
@@ -308,7 +308,7 @@ class Planner(PredictedState):
                     self.add(CreateNamespace(name))
                 case PoliciesChanged(name, before, after):
                     self._add_policies(SetPolicies(name, before, after))
-                case PoliciesFormer(name, before, last):
+                case PoliciesUndeclared(name, before, last):
                     if step := make_reset(name, before, last, namespaces=self.namespaces, state=self.covered_state):
                         self._add_policies(step)
                 case TopicAdded(name, topic):
@@ -319,7 +319,7 @@ class Planner(PredictedState):
                     self.add(GrowPartitions(name, before, after))
                 case GenerationBegins(name, number):
                     self._begin_generation(name, number)
-                case VersionsMissing(name, missing) if not is_behind(
+                case VersionsMissing(name, missing) if not lacks_newest_generation(
                     self.list_versions(name), self.target.versions(name)
                 ):
                     retained = self.covered_state.retained.get(name)
@@ -361,7 +361,7 @@ class Planner(PredictedState):
                         )
                         yield PlanNote(name, PlanNoteKind.OLD_VERSION, message)
                     else:
-                        has_docs = formats.spec(change.text).language in ("avro", "pair")
+                        has_docs = formats.spec(change.definition).language in ("avro", "pair")
                         differing = "doc, aliases, enum default or properties" if has_docs else "properties"
                         message = f"would store nothing{of_kind}: only {differing} differ from v{change.number}"
                         yield PlanNote(name, PlanNoteKind.NOT_STORED, message)
@@ -369,7 +369,7 @@ class Planner(PredictedState):
                     stored = VersionList(
                         self.versions[name.schema_id], self.origin.release, checker_changes=self.origin.checkers
                     )
-                    answers = [(version, stored.put(upload(version), ALWAYS_COMPATIBLE)) for version in versions]
+                    answers = [(version, stored.put(make_upload(version), ALWAYS_COMPATIBLE)) for version in versions]
                     message = "; ".join(
                         f"Git's v{version.number} would store nothing: the registry treats it as its v{answer.version}"
                         for version, answer in answers
@@ -563,7 +563,7 @@ class Planner(PredictedState):
         versions = VersionList(stored, self.origin.release, checker_changes=self.origin.checkers)
         rejected: Rejected | None = None
         for version in missing:
-            info = upload(version)
+            info = make_upload(version)
             answer = versions.put(info, strategy)
             waiver = None
             if answer.outcome is Outcome.INCOMPATIBLE:
@@ -602,7 +602,7 @@ class Planner(PredictedState):
         if version.commit is None or version.info is None or name not in self.topics or name.is_scalable:
             return None
         # Waivers are for Git's definitions; stored definitions have a commit property, and no `.proto`.
-        git = Contents(self.target.topics[name].versions)
+        git = VersionIndex(self.target.topics[name].versions)
         before = [git.find(entry.info) or entry for entry in get_live_versions(stored)[-1:] if entry.info]
         declared = self.origin.declared_topic(name)
         return find_broker_waiver(self._waivers(version.commit), declared, before, version.info)
@@ -651,12 +651,12 @@ class Planner(PredictedState):
 
     def _drop_twin_versions(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
         """Return the versions that the topics in the other domains do not have either."""
-        twin_contents = Contents(self.target.twin_versions(name))
+        twin_contents = VersionIndex(self.target.twin_versions(name))
         return tuple(version for version in versions if version.info and not twin_contents.find(version.info))
 
     def _note_other_forms(self, topic: Topic) -> Iterator[PlanNote]:
         """Note the versions whose PROTOBUF_NATIVE definition the registry has only in another form: brokers compare bytes."""
-        contents = Contents(self.list_versions(topic.name))
+        contents = VersionIndex(self.list_versions(topic.name))
         numbers_by_forms: dict[tuple[str, str], list[int]] = {}
         for version in get_live_versions(topic.versions):
             if version.info is None or not formats.list_native_parts(version.info):

@@ -11,7 +11,14 @@ from dataclasses import replace
 from shlex import quote
 from typing import cast
 
-from schemactl.comparison.changes import Contents, content_identity, is_behind, is_upload_of, last_tombstone, upload
+from schemactl.comparison.changes import (
+    VersionIndex,
+    content_identity,
+    is_upload_of,
+    lacks_newest_generation,
+    last_tombstone,
+    make_upload,
+)
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import WaiversAt
 from schemactl.core.names import TopicName
@@ -104,7 +111,7 @@ def _make_recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) 
     if meant is None or meant.deleted:
         return None
     foreign = entry.foreign if entry else None
-    info = foreign or (upload(meant.git) if meant.git and meant.info else None)
+    info = foreign or (make_upload(meant.git) if meant.git and meant.info else None)
     return NumberPair(SchemaVersion(meant.number, info), meant.git, readable=True) if info else None
 
 
@@ -166,7 +173,7 @@ class _Rebuilder(Planner):
         if saved:
             has_list = _has_continued(self.list_versions(name), saved) or self._restore_list(name, saved)
             # `apply` starts a newer generation, because it checks that the topic is empty.
-            if has_list and not is_behind(self.list_versions(name), git):
+            if has_list and not lacks_newest_generation(self.list_versions(name), git):
                 listed_numbers = {pair.git.number for pair in saved if pair.git and pair.readable}
                 beyond = [version for version in get_live_versions(git) if version.number not in listed_numbers]
                 self.register(name, self._select_lacking(name, beyond))
@@ -174,7 +181,7 @@ class _Rebuilder(Planner):
             first = last_tombstone(git) + 1
             # The entries that `apply` would have made from Git's versions.
             entries = [
-                NumberPair(replace(version, info=upload(version)), version, readable=True)
+                NumberPair(replace(version, info=make_upload(version)), version, readable=True)
                 for version in get_live_versions(git)
             ]
             if name in self.interrupted:
@@ -221,7 +228,7 @@ class _Rebuilder(Planner):
 
     def _select_lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """Return the versions of Git that cannot be read."""
-        contents = Contents(self.list_versions(name))
+        contents = VersionIndex(self.list_versions(name))
         return tuple(version for version in git if version.info and contents.find(version.info) is None)
 
     def _find_obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from schemactl import formats
 from schemactl.broker.upload import find_unreadable_version
-from schemactl.comparison.changes import Contents, stamp, upload
+from schemactl.comparison.changes import VersionIndex, get_upload_commit, make_upload
 from schemactl.comparison.compatibility import find_breakages
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import did_you_mean
@@ -158,12 +158,16 @@ def refuse_version(
         set_by_others: the level at which something other than Git's declarations set the strategy, or "".
     """
     version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
-    registered, git_contents = get_live_versions(rejected.stored), Contents(git)
+    registered, git_contents = get_live_versions(rejected.stored), VersionIndex(git)
     foreign = tuple(
-        entry for entry in registered if entry.info and not git_contents.find(entry.info) and not stamp(entry.info)
+        entry
+        for entry in registered
+        if entry.info and not git_contents.find(entry.info) and not get_upload_commit(entry.info)
     )
     release = commands.origin.release
-    wedge = find_unreadable_version(registered, upload(version), release) if answer.outcome is Outcome.ERROR else None
+    wedge = (
+        find_unreadable_version(registered, make_upload(version), release) if answer.outcome is Outcome.ERROR else None
+    )
     broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
     if wedge:
         git_version = git_contents.find(wedge.info) if wedge.info else None
@@ -241,9 +245,9 @@ def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:
     return f"the registry's v{version.number} ({kind}{when}), {whose}"
 
 
-def _explain_rejection(rejected: Rejected, git_contents: Contents, broker_says: str) -> str:
+def _explain_rejection(rejected: Rejected, git_contents: VersionIndex, broker_says: str) -> str:
     """Explain the nearest breakage; if no data would break, quote the broker."""
-    new = upload(rejected.version)
+    new = make_upload(rejected.version)
     for breakage in find_breakages(rejected.stored, new, rejected.strategy, by_any_release=True):
         old = next(version for version in rejected.stored if version.number == breakage.against)
         if old.info is not None:
@@ -382,7 +386,7 @@ def refuse_unexplained_versions(
 ) -> Iterator[PlanRefusal]:
     """Yield a refusal for each version that an `apply` uploaded but that the approved history does not have."""
     for version in unknown:
-        commit = stamp(version.info)
+        commit = get_upload_commit(version.info)
         if commit:
             yield PlanRefusal(
                 name,

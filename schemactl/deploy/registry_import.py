@@ -15,7 +15,7 @@ from shlex import quote
 from unicodedata import normalize
 
 from schemactl.broker.upload import find_blocking_version
-from schemactl.comparison.changes import content_identity, stamp
+from schemactl.comparison.changes import content_identity, get_upload_commit
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.names import (
@@ -365,7 +365,7 @@ class _Importer:
             ]
             if apart := [f"v{number} is Git's v{git}" for number, git in pairs if number != git]:
                 self.notes.append(ImportNote(name, f"the registry's {', '.join(apart)}"))
-        elif any(stamp(version.info) for version in current[:-1]):
+        elif any(get_upload_commit(version.info) for version in current[:-1]):
             message = (
                 "older versions were uploaded by `apply` from commits of another history, so that `plan` will fail for "
                 "this topic: import with --commit-each-version instead"

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from schemactl.comparison.changes import COMMIT_PROPERTY, is_behind
+from schemactl.comparison.changes import COMMIT_PROPERTY, lacks_newest_generation
 from schemactl.core.catalog import Catalog
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName

@@ -10,12 +10,12 @@ from typing import Final
 
 from schemactl.comparison.changes import (
     Change,
-    Contents,
     NumbersDiffer,
+    VersionIndex,
     VersionsMissing,
     VersionsUnknown,
     find_changes,
-    stamp,
+    get_upload_commit,
 )
 from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core.catalog import Catalog
@@ -127,7 +127,9 @@ class TargetStatus:
             if topic.deleted or not topic.versions:
                 continue
             registered = get_live_versions(self.drift.held.versions(name))
-            version = Contents(topic.versions).find(registered[-1].info) if registered and registered[-1].info else None
+            version = (
+                VersionIndex(topic.versions).find(registered[-1].info) if registered and registered[-1].info else None
+            )
             latest = LatestVersion(registered[-1].number if registered else None, version.number if version else None)
             latest_by_topic[self.drift.origin.declared_topic(name)] = latest
         return latest_by_topic
@@ -231,7 +233,7 @@ class TargetStatus:
             (version.timestamp_ms, version.number, commit)
             for topic in self.drift.held.topics.values()
             for version in topic.versions
-            if version.timestamp_ms is not None and (commit := stamp(version.info))
+            if version.timestamp_ms is not None and (commit := get_upload_commit(version.info))
         ]
         time_ms, _, commit = max(uploads, default=(0, 0, ""))
         return LastUpload(commit, time_ms) if commit else None

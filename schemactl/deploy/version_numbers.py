@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Literal
 
 from schemactl.comparison.changes import (
-    Contents,
     Generations,
+    VersionIndex,
     content_identity,
+    get_upload_commit,
     is_upload_of,
     last_tombstone,
-    stamp,
-    upload,
+    make_upload,
 )
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import SchemactlError, join_first
@@ -160,7 +160,7 @@ def find_other_spellings(
     spelled_entries = [entry for entry in get_live_versions(entries) if entry.info and spec(entry.info).has_spellings]
     if not spelled_entries:
         return ()
-    git = Contents(topic.versions)
+    git = VersionIndex(topic.versions)
     pairs = [(entry, git.find(entry.info)) for entry in spelled_entries if entry.info]
     in_place = {entry.number for entry, version in pairs if version and version.number == entry.number}
     highest = max((version.number for version in meant), default=-1)
@@ -191,7 +191,7 @@ class _ListAndRecord:
         self.by_record = {version.number: version for version in meanings(topic.versions, recorded, "")}
         self.git = Generations(topic.versions)
         self.ended = last_tombstone(topic.versions)
-        self.same_names_elsewhere = Contents(twin_versions)
+        self.same_names_elsewhere = VersionIndex(twin_versions)
         self.live = {entry.number for entry in get_live_versions(entries)}
 
     def find_apart(self, *, spellings: bool) -> Iterator[NumberApart]:
@@ -220,7 +220,7 @@ class _ListAndRecord:
             if is_own or is_the_twins or entry.number in spelled:
                 continue
             state: ApartState = "readable" if entry.number in self.live else "deleted"
-            if git is None and stamp(entry.info):
+            if git is None and get_upload_commit(entry.info):
                 state = "unexplained"
             yield NumberApart(entry.number, git.number if git else None, state, recorded)
 
@@ -289,7 +289,7 @@ class NumberPair:
     @property
     def stamp(self) -> str | None:
         """The id of the commit from which an `apply` uploaded the entry; None if something else uploaded it."""
-        return stamp(self.registry.info) if self.registry else None
+        return get_upload_commit(self.registry.info) if self.registry else None
 
 
 def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) -> tuple[NumberPair, ...]:
@@ -409,8 +409,8 @@ def _read_pair(name: TopicName, value: Json, versions_by_number: dict[int, Schem
                 "current approved branch into it (`git merge --no-ff`), and push the result as the approved "
                 "branch",
             )
-        info = upload(git.load())
-    if git and info and Contents([git]).find(info) is None:
+        info = make_upload(git.load())
+    if git and info and VersionIndex([git]).find(info) is None:
         raise SchemactlError(
             f"{name}: according to the list, v{number} is Git's version {git.number}, but the list has other content for it",
             fix="name a list that was not edited after schemactl wrote it",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.comparison.changes import Contents
+from schemactl.comparison.changes import VersionIndex
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.schema import SchemaInfo, SchemaType
 
@@ -127,7 +127,7 @@ def read_payloads(path: Path) -> Iterator[bytes]:
 
 def find_writer(definition: str, topic: Topic) -> SchemaVersion | None:
     """Return the version of a topic with the content of `definition`, as Pulsar compares AVRO and JSON, or None."""
-    contents = Contents(topic.versions)
+    contents = VersionIndex(topic.versions)
     for schema_type in AVRO_TYPES:
         try:
             version = contents.find(SchemaInfo(schema_type, definition.encode()))

@@ -12,7 +12,7 @@ from schemactl.comparison.changes import (
     NamespaceAdded,
     PartitionsChanged,
     PoliciesChanged,
-    PoliciesFormer,
+    PoliciesUndeclared,
     SchemaRemoved,
     TextDiffers,
     TopicAdded,
@@ -118,7 +118,7 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
                     yield "~", f"{policy}: {old_values[policy]} -> {value}"
                 else:
                     yield "+", f"{policy}: {value}"
-        case PoliciesFormer(_, before, _):
+        case PoliciesUndeclared(_, before, _):
             for policy, value in format_policies(before).items():
                 yield "-", f"{policy}: {value}, no longer declared: reset"
         case PartitionsChanged(_, old_count, new_count):

@@ -16,7 +16,7 @@ from schemactl.comparison.changes import (
     NamespaceAdded,
     PartitionsChanged,
     PoliciesChanged,
-    PoliciesFormer,
+    PoliciesUndeclared,
     TextDiffers,
     TopicAdded,
     VersionsMissing,
@@ -267,7 +267,7 @@ def _encode_change(change: Change) -> Json:
         case PoliciesChanged(_, before, after):
             values = {"before": {policy: before.get(policy) for policy in after.managed()}, "after": after.managed()}
             return {"change": "policies", **subject, **values}
-        case PoliciesFormer(_, before, _):
+        case PoliciesUndeclared(_, before, _):
             return {"change": "policies reset", **subject, "before": before.managed()}
         case PartitionsChanged(_, before, after):
             return {"change": "partitions", **subject, "before": before, "after": after}

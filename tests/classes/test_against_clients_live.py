@@ -17,7 +17,7 @@ import pytest
 from topics_to_generate import CLICK
 
 from schemactl.classes.extraction import JavaOptions, extract
-from schemactl.comparison.changes import Contents
+from schemactl.comparison.changes import VersionIndex
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import identity
@@ -103,7 +103,7 @@ def test_extracted_and_registered_by_the_client_they_are_one_version(release: st
                 registered_topics = registry.read(Scope(frozenset(), frozenset({first, second}))).topics
                 for name in (first, second):
                     assert len(registered_topics[name].versions) == 1
-                    assert Contents(registered_topics[name].versions).find(info) is not None
+                    assert VersionIndex(registered_topics[name].versions).find(info) is not None
     finally:
         connected.close()
 

@@ -10,7 +10,7 @@ from estate import ORDERS, make_order_info
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemactl.comparison.changes import Contents, content_identity
+from schemactl.comparison.changes import VersionIndex, content_identity
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.declare.numbers_file import accept
@@ -147,7 +147,7 @@ class Life:
         self.record: TopicNumbers | None = None
 
     def upload(self, info: SchemaInfo | None) -> None:
-        if info and Contents(self.registered).find(info) is None:
+        if info and VersionIndex(self.registered).find(info) is None:
             self.truth[len(self.registered)] = info
             self.registered = [*self.registered, SchemaVersion(len(self.registered), info)]
 

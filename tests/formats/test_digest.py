@@ -16,7 +16,7 @@ from random_avro import Maker
 
 from schemactl.broker.upload import VersionList
 from schemactl.broker.validation import read_upload
-from schemactl.comparison.changes import upload
+from schemactl.comparison.changes import make_upload
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Commit, DeferredInfo, Release, SchemaInfo, SchemaType, SchemaVersion
@@ -139,7 +139,7 @@ def test_upload_of_a_version_from_git_has_the_known_digest_and_equals_it() -> No
         for info in schemas
     ]
     commit = Commit("ab" * 20, 0)
-    uploads = [upload(SchemaVersion(number, info, commit), {"env": "prod"}) for number, info in enumerate(known)]
+    uploads = [make_upload(SchemaVersion(number, info, commit), {"env": "prod"}) for number, info in enumerate(known)]
     assert [get_known_digest(info) for info in uploads] == [compute_digest(info) for info in schemas]
     for first, second in ((uploads, schemas), (schemas, uploads), (uploads, uploads)):
         versions = VersionList((), Release.R4_0)

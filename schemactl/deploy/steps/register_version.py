@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from schemactl.comparison.changes import content_identity, upload
+from schemactl.comparison.changes import content_identity, make_upload
 from schemactl.core.errors import RegistryError
 from schemactl.core.findings import Answer
 from schemactl.core.json_values import Json, answer_value, commit_value, schema_value
@@ -58,12 +58,12 @@ class RegisterVersion(Step):
     def predict(self, state: PredictedState) -> None:
         """See `Step.predict`."""
         assert self.answer.version is not None  # noqa: S101  only an accepted upload is a step
-        version = SchemaVersion(self.answer.version, upload(self.version), self.version.commit)
+        version = SchemaVersion(self.answer.version, make_upload(self.version), self.version.commit)
         state.add_version(self.name, version)
 
     def carry_out(self, context: ApplyContext) -> None:
         """See `Step.carry_out`. The content is compared by `expect_same_content`, once for all uploads to a topic."""
-        info = upload(self.version, context.properties)
+        info = make_upload(self.version, context.properties)
         try:
             number = context.registry.put_schema(self.name, info)
         except RegistryError:
@@ -94,7 +94,7 @@ def expect_same_content(steps: Sequence[RegisterVersion], context: ApplyContext)
     infos = {version.number: version.info for version in registered}
     for step, number in zip(steps, numbers, strict=True):
         info = None if number is None else infos.get(number)
-        if info is None or not _is_same_content(info, upload(step.version, context.properties)):
+        if info is None or not _is_same_content(info, make_upload(step.version, context.properties)):
             raise RegistryError(f"{name}: v{number} has other content in the registry than was uploaded")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from schemactl.comparison.changes import stamp
+from schemactl.comparison.changes import get_upload_commit
 from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
@@ -129,7 +129,7 @@ def _expect_nothing_after(latest: int, name: TopicName, registry: Registry) -> N
     appeared = [version for version in registry.versions(name) if version.number > latest]
     if not appeared:
         return
-    commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
+    commits = sorted({commit[:9] for version in appeared if (commit := get_upload_commit(version.info))})
     uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "another client uploaded"
     raise StalePlan(
         f"{name}: {uploader} {format_version_numbers([version.number for version in appeared])} over the admin API "
