@@ -8,7 +8,7 @@ from typing import Final
 
 from schemactl.checks import kinds, schemas
 from schemactl.checks.check_report import TopicCheck
-from schemactl.checks.proposal import BrokerSide, Comparison, Proposal, find_number, get_declared_topic
+from schemactl.checks.proposal import BrokerView, Comparison, Proposal, find_number, get_declared_topic
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import Finding, WaiversAt
 from schemactl.core.names import TopicName
@@ -93,7 +93,7 @@ def check_commits(
             continue
         # Findings point into the end of the branch, whose files can be opened.
         schema = replace(version.info, locator=part.schema.locator, source=part.schema.source, editor=None)
-        broker = BrokerSide(earlier_versions, *comparison.get_strategies(name).after) if topic.kinds else None
+        broker = BrokerView(earlier_versions, *comparison.get_strategies(name).after) if topic.kinds else None
         strategy, level = comparisons[version.kind].get_strategies(name).after
         proposal = Proposal.create(
             part, schema, kind_versions if topic.kinds else earlier_versions, strategy, level, broker

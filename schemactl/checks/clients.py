@@ -490,14 +490,14 @@ def _find_rejection(
     """Return the broker's decision to reject the client after the change, or before it (`is_approved_state`); None if it connects."""
     name, catalog = proposal.topic.name, comparison.approved if is_approved_state else comparison.declared
     strategy, _ = comparison.get_strategies(name)[0 if is_approved_state else 1]
-    if proposal.broker:
+    if proposal.broker_of_kinds:
         strategy, _ = catalog.strategy(name, comparison.project.defaults)
     policies = resolve_policies_at(catalog, name, comparison.project.defaults, strategy=strategy)
     proposed_versions = (
         [] if proposal.is_known or is_approved_state else [SchemaVersion(proposal.number, proposal.schema)]
     )
     # Another producer is connected, so that the client does not register its schema with an idle topic.
-    state = TopicState((*proposal.broker_side.versions, *proposed_versions), producers=1)
+    state = TopicState((*proposal.broker.versions, *proposed_versions), producers=1)
     builds = _list_pinned_builds(client, proposal)
     if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         # The only strategy that does not protect clients with the latest version.

@@ -244,7 +244,9 @@ def check_tightened_topic(comparison: Comparison, topic: Topic, versions: Sequen
     if old_strategy == strategy:
         return
     release = comparison.project.release
-    stored = VersionList((), release, checker_changes=select_existing_checkers(release, comparison.project.defaults.checkers))
+    stored = VersionList(
+        (), release, checker_changes=select_existing_checkers(release, comparison.project.defaults.checkers)
+    )
     rejected: list[int] = []
     for version in versions:
         if version.info and stored.put(version.info, strategy).outcome not in (Outcome.OK, Outcome.UNCHANGED):
@@ -286,7 +288,7 @@ def _find_failing_versions(comparison: Comparison, proposal: Proposal) -> list[i
         for position, version in enumerate(proposal.versions)
         if version.info
         and is_rejected(
-            replace(proposal, schema=version.info, versions=proposal.versions[:position], in_force=None).judge(
+            replace(proposal, schema=version.info, versions=proposal.versions[:position], older_in_force=None).judge(
                 comparison.project
             )
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from schemactl.broker.checkers import select_existing_checkers
-from schemactl.comparison.compatibility import Registered, judge
+from schemactl.broker.upload import VersionList
+from schemactl.comparison.compatibility import judge_data
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import NO_METADATA, Catalog, Kind, KindName, Namespace, Topic
 from schemactl.core.errors import Source
@@ -204,11 +205,11 @@ class MovedTopic:
     project: Project
 
 
-class BrokerSide(NamedTuple):
-    """The versions of all kinds of a topic and the topic's strategy, by which a broker compares an upload of any kind.
+class BrokerView(NamedTuple):
+    """The versions and the strategy by which a broker compares an upload.
 
     Attributes:
-        versions: the approved versions and the versions that earlier kinds of the same change add, oldest first.
+        versions: the versions of the topic, of all its kinds, with the versions that earlier kinds of the same change add, oldest first.
         strategy: the declared strategy of the topic.
         level: the level that sets the strategy.
     """
@@ -230,8 +231,8 @@ class Proposal:
         level: the level that sets the strategy.
         number: the number of the version with this content, or else the next number.
         is_known: whether a version has this content.
-        in_force: the number of the approved version if it is not the latest version, else None.
-        broker: how the broker compares the schema, or None if it compares it with `versions` by `strategy`.
+        older_in_force: the number of the approved version if it is not the latest version, else None.
+        broker_of_kinds: how the broker compares a kind of events with the versions of all kinds, or None for a topic with one schema.
     """
 
     topic: Topic
@@ -241,8 +242,8 @@ class Proposal:
     level: Level
     number: int
     is_known: bool
-    in_force: int | None = None
-    broker: BrokerSide | None = None
+    older_in_force: int | None = None
+    broker_of_kinds: BrokerView | None = None
 
     @classmethod
     def create(
@@ -252,10 +253,10 @@ class Proposal:
         versions: tuple[SchemaVersion, ...],
         strategy: CompatibilityStrategy,
         level: Level,
-        broker: BrokerSide | None = None,
+        broker_of_kinds: BrokerView | None = None,
     ) -> Proposal:
         """Propose `schema` to a topic with these `versions`."""
-        registered = broker.versions if broker else versions
+        registered = broker_of_kinds.versions if broker_of_kinds else versions
         number = find_number(get_live_versions(registered), schema)
         return cls(
             topic,
@@ -265,13 +266,13 @@ class Proposal:
             level,
             get_next_number(registered) if number is None else number,
             number is not None,
-            broker=broker,
+            broker_of_kinds=broker_of_kinds,
         )
 
     @property
-    def broker_side(self) -> BrokerSide:
-        """The versions and the strategy of the broker."""
-        return self.broker or BrokerSide(self.versions, self.strategy, self.level)
+    def broker(self) -> BrokerView:
+        """The versions and the strategy by which the broker compares the schema."""
+        return self.broker_of_kinds or BrokerView(self.versions, self.strategy, self.level)
 
     @property
     def latest(self) -> int | None:
@@ -297,17 +298,15 @@ class Proposal:
 
     def judge(self, project: Project) -> Verdict:
         """Judge the schema for readers and for the brokers of the project's release."""
-        release = project.release
+        release, broker = project.release, self.broker
         checkers = select_existing_checkers(release, project.defaults.checkers)
-        return judge(
-            self.versions,
-            self.schema,
-            self.strategy,
-            release,
-            checkers=checkers,
-            by_any_release=True,
-            in_force=self.in_force,
-            registered=Registered(self.broker.versions, self.broker.strategy) if self.broker else None,
+        versions = VersionList(broker.versions, release, checker_changes=checkers)
+        return Verdict(
+            versions.put(self.schema, broker.strategy),
+            versions.test(self.schema, broker.strategy),
+            *judge_data(
+                self.versions, self.schema, self.strategy, release, by_any_release=True, in_force=self.older_in_force
+            ),
         )
 
 
@@ -323,8 +322,8 @@ def find_number(versions: Iterable[SchemaVersion], schema: SchemaInfo) -> int | 
     )
 
 
-def find_number_in_force(topic: Topic | None) -> int | None:
-    """Return the number of the version that an approved topic declares, or None if it is the latest version."""
+def find_older_number_in_force(topic: Topic | None) -> int | None:
+    """Return the number of the version that an approved topic declares if it is not the latest version, else None."""
     versions = get_live_versions(topic.versions) if topic else ()
     if topic is None or topic.schema is None or len(versions) < 2:
         return None

@@ -12,9 +12,10 @@ from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import BROKER_MESSAGE, COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
-from schemactl.checks.proposal import Comparison, Proposal, find_number_in_force
+from schemactl.checks.proposal import Comparison, Proposal, find_older_number_in_force
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import compute_broker_fingerprint
+from schemactl.core.catalog import Topic
 from schemactl.core.edits import AddReserved
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Answer, Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
@@ -160,44 +161,46 @@ def check_unprotected_readers(comparison: Comparison, proposal: Proposal, verdic
         yield from comparison.apply_severity(unprotected_finding)
 
 
-def judge_renamed_topic(comparison: Comparison, proposal: Proposal) -> Verdict | None:
-    """Return the verdict against the versions of the old topic, or None if the topic has versions itself, or the old topic does not."""
+def make_renamed_proposal(comparison: Comparison, proposal: Proposal) -> Proposal | None:
+    """Return the proposal to the versions of the old topic if the topic was renamed or moved, or None without such versions."""
     topic, moved = proposal.topic, comparison.moved.get(proposal.topic.name)
-    old_topic = (
-        moved.topic if moved else comparison.approved.topics.get(topic.renamed_from) if topic.renamed_from else None
-    )
-    if old_topic is None or proposal.versions or not old_topic.load().versions:
-        return None
-    in_force = find_number_in_force(old_topic)
-    return replace(proposal, versions=old_topic.versions, in_force=in_force).judge(comparison.project)
-
-
-def check_renamed_topic(comparison: Comparison, proposal: Proposal) -> Iterator[Finding]:
-    """Yield findings against the versions of the old topic, if it was renamed or moved from another project."""
-    topic, old_name = proposal.topic, proposal.topic.renamed_from
-    moved = comparison.moved.get(topic.name)
-    if old_name is None and moved is None:
-        return
-    old_topic = moved.topic if moved else comparison.approved.topics.get(old_name) if old_name else None
+    approved_topics = comparison.approved.topics
+    old_topic = moved.topic if moved else approved_topics.get(topic.renamed_from) if topic.renamed_from else None
     if old_topic is None or not old_topic.load().versions:
-        yield from comparison.make_finding(
-            "RENAMED_FROM_UNKNOWN",
-            topic,
-            f"{topic.name} was renamed from {old_name}, which has no version in the approved history.",
-            source=topic.locate("/renamed_from"),
-        )
+        return None
+    return replace(proposal, versions=old_topic.versions, older_in_force=find_older_number_in_force(old_topic))
+
+
+def check_renamed_topic(
+    comparison: Comparison, topic: Topic, renamed: Proposal | None, verdict: Verdict | None
+) -> Iterator[Finding]:
+    """Yield findings against the versions of the old topic, if `topic` was renamed or moved from another project.
+
+    Args:
+        comparison: the comparison.
+        topic: the declared topic.
+        renamed: the proposal to the versions of the old topic, or None without such versions.
+        verdict: the verdict on `renamed`.
+    """
+    old_name, moved = topic.renamed_from, comparison.moved.get(topic.name)
+    if renamed is None or verdict is None:
+        if old_name or moved:
+            yield from comparison.make_finding(
+                "RENAMED_FROM_UNKNOWN",
+                topic,
+                f"{topic.name} was renamed from {old_name}, which has no version in the approved history.",
+                source=topic.locate("/renamed_from"),
+            )
         return
-    if moved is None:
-        strategy, _ = comparison.approved.strategy(old_topic.name, comparison.project.defaults)
-        introduction = f"{topic.name} was {old_name}; the versions below belong to {old_name}."
-    else:
+    if moved:
         strategy = moved.strategy
-        introduction = f"{topic.name} was {old_topic.name} in the project {moved.project.path}; the versions below belong to that project."
-    proposal = replace(proposal, versions=old_topic.versions, in_force=find_number_in_force(old_topic))
-    verdict = proposal.judge(comparison.project)
+        introduction = f"{topic.name} was {moved.topic.name} in the project {moved.project.path}; the versions below belong to that project."
+    elif old_name:
+        strategy, _ = comparison.approved.strategy(old_name, comparison.project.defaults)
+        introduction = f"{topic.name} was {old_name}; the versions below belong to {old_name}."
     for finding in (
-        *check_readers(comparison, proposal, verdict),
-        *check_relaxed_strategy(comparison, proposal, verdict, strategy),
+        *check_readers(comparison, renamed, verdict),
+        *check_relaxed_strategy(comparison, renamed, verdict, strategy),
     ):
         yield replace(finding, message=f"{introduction}\n{finding.message}")
 
@@ -246,18 +249,18 @@ def check_own_release(comparison: Comparison, proposal: Proposal, verdict: Verdi
         return
     broker_message = f"{BROKER_MESSAGE}{_shorten_message(answer.message)}" if answer.message.strip() else ""
     kinds_note = ""
-    if proposal.broker and answer.outcome is Outcome.INCOMPATIBLE:
+    if proposal.broker_of_kinds and answer.outcome is Outcome.INCOMPATIBLE:
         kinds_note = " A broker compares the kinds of a topic with each other, by the strategy of the topic and not by `kinds_compatibility`."
     has_other_type = any(breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data)
     yield from comparison.make_finding(
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
         f"Pulsar {comparison.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
-        f"{proposal.broker_side.strategy} ({describe_policy_origin(proposal.broker_side.level)}).{kinds_note}"
+        f"{proposal.broker.strategy} ({describe_policy_origin(proposal.broker.level)}).{kinds_note}"
         f"{_describe_waiver_effect(proposal, answer)}{broker_message}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
         fix=_suggest_broker_fix(comparison, proposal, verdict),
-        fingerprint=compute_broker_fingerprint(proposal.topic.name, proposal.broker_side.versions, proposal.schema)
+        fingerprint=compute_broker_fingerprint(proposal.topic.name, proposal.broker.versions, proposal.schema)
         if answer.outcome is Outcome.INCOMPATIBLE
         else "",
     )
@@ -266,7 +269,7 @@ def check_own_release(comparison: Comparison, proposal: Proposal, verdict: Verdi
 def _describe_waiver_effect(proposal: Proposal, answer: Answer) -> str:
     """Describe the consequences of a waiver; the text is empty if the strategy compares only with the latest version."""
     latest_only = _LATEST_ONLY.get(proposal.strategy)
-    if answer.outcome is not Outcome.INCOMPATIBLE or latest_only is None or proposal.broker:
+    if answer.outcome is not Outcome.INCOMPATIBLE or latest_only is None or proposal.broker_of_kinds:
         return ""
     strategy, unprotected = latest_only
     version_numbers = format_version_numbers([version.number for version in get_live_versions(proposal.versions)])
@@ -284,7 +287,7 @@ def _suggest_broker_fix(comparison: Comparison, proposal: Proposal, verdict: Ver
     answer = verdict.broker
     if answer.outcome is not Outcome.INCOMPATIBLE:
         return ""
-    if proposal.broker:
+    if proposal.broker_of_kinds:
         return (
             "Set `schema_compatibility_strategy: ALWAYS_COMPATIBLE` for the topic: brokers then store every kind, "
             "and `kinds_compatibility` protects the readers of each kind. Or declare a separate topic for the kind."
@@ -307,11 +310,12 @@ def check_other_releases(comparison: Comparison, proposal: Proposal, verdict: Ve
     known_problem = next(problems(schema, project_release), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (release for release in Release if release is not project_release):
-        side = proposal.broker_side
         stored = VersionList(
-            side.versions, release, checker_changes=select_existing_checkers(release, comparison.project.defaults.checkers)
+            proposal.broker.versions,
+            release,
+            checker_changes=select_existing_checkers(release, comparison.project.defaults.checkers),
         )
-        answer = stored.put(schema, side.strategy)
+        answer = stored.put(schema, proposal.broker.strategy)
         problem = None if known_problem else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
             message = on_one_line(problem.message) if problem else _shorten_message(answer.message)
@@ -346,7 +350,7 @@ def check_ignored_edit(comparison: Comparison, proposal: Proposal) -> Iterator[F
     new_proto = proposal.schema.load().proto
     if old_schema.proto and new_proto is None:
         difference = "its definition differs at most in doc, aliases, enum default or properties"
-        proto_note = "  The topic no longer declares `proto:`, so the messages in its payloads are unknown."
+        proto_note = " The topic no longer declares `proto:`, so the messages in its payloads are unknown."
     elif old_schema.proto and new_proto and old_schema.proto.load() != new_proto.load():
         difference = "its definition differs at most in doc, aliases, enum default or properties"
         proto_note = " The `.proto` differs, which Pulsar never sees."
@@ -473,7 +477,7 @@ def check_reverted_content(comparison: Comparison, proposal: Proposal) -> Iterat
     number = proposal.number
     if number == proposal.latest:
         return
-    latest = proposal.broker_side.versions[-1].number
+    latest = proposal.broker.versions[-1].number
     yield from comparison.make_finding(
         "REVERTED_TO_OLDER",
         proposal.topic,

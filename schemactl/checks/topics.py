@@ -10,11 +10,11 @@ from typing import Final
 from schemactl.checks import clients, declarations, java_times, kinds, schemas, table_impact
 from schemactl.checks.check_report import Change, TopicCheck
 from schemactl.checks.proposal import (
-    BrokerSide,
+    BrokerView,
     Comparison,
     KindKey,
     Proposal,
-    find_number_in_force,
+    find_older_number_in_force,
     get_declared_topic,
     is_same_schema,
 )
@@ -72,7 +72,7 @@ def _check_kinds(
     for kind_part in replace(declared_topic, versions=known_versions).split():
         part = replace(kind_part, versions=())
         kind_comparison = kinds.select_kind(comparison, part)
-        broker = BrokerSide(stored_versions, strategy, level)
+        broker = BrokerView(stored_versions, strategy, level)
         approved_part = get_declared_topic(kind_comparison.approved, name)
         topic_check, kind_findings = _check_declared(
             kind_comparison, kind_comparison.declared.topics[name], approved_part, broker
@@ -104,7 +104,7 @@ def _check_kinds(
 
 
 def _check_declared(
-    comparison: Comparison, declared_topic: Topic, approved_topic: Topic | None, broker: BrokerSide | None = None
+    comparison: Comparison, declared_topic: Topic, approved_topic: Topic | None, broker: BrokerView | None = None
 ) -> tuple[TopicCheck | None, list[Finding]]:
     """Check a declared topic with one schema, or one kind of events, which a `broker` compares with other kinds."""
     name = declared_topic.name
@@ -136,7 +136,7 @@ def _check_declared(
         is_new_generation = last_topic is not None and declared_topic.generation > last_topic.generation
         versions = _append_tombstones(last_topic, declared_topic, broker)
         proposal = Proposal.create(declared_topic, declared_topic.schema, versions, strategy, level, broker)
-        proposal = replace(proposal, in_force=find_number_in_force(approved_topic))
+        proposal = replace(proposal, older_in_force=find_older_number_in_force(approved_topic))
         findings += declarations.check_pinned_reader(comparison, proposal)
         findings += declarations.check_draft_versions(comparison, proposal, approved_topic)
         # A generation ends the versions of all kinds, which is one finding of the topic.
@@ -176,7 +176,7 @@ def _check_declared(
 
 
 def _append_tombstones(
-    approved_topic: Topic | None, declared_topic: Topic, broker: BrokerSide | None = None
+    approved_topic: Topic | None, declared_topic: Topic, broker: BrokerView | None = None
 ) -> tuple[SchemaVersion, ...]:
     """Return the approved versions, followed by a tombstone for each generation that `declared_topic` begins.
 
@@ -283,7 +283,11 @@ def _check_schema(
     else:
         change = "new version" if proposal.versions else "added"
     verdict = _judge(comparison, proposal, change, approved_schema)
+    renamed = None if change == "not stored" else schemas.make_renamed_proposal(comparison, proposal)
+    renamed_verdict = renamed.judge(comparison.project) if renamed else None
     findings = [*_check_change(comparison, proposal, verdict, change)]
+    if change != "not stored":
+        findings += schemas.check_renamed_topic(comparison, proposal.topic, renamed, renamed_verdict)
     if key in comparison.protos:
         # Readers still have the approved `.proto`, so it judges as well.
         approved_proposal = replace(proposal, schema=comparison.protos[key])
@@ -308,9 +312,7 @@ def _check_schema(
         )
         findings += schemas.check_unprotected_readers(comparison, proposal, other_verdict)
         verdict = _replace_data(verdict, other_verdict)
-    if (
-        renamed_verdict := schemas.judge_renamed_topic(comparison, proposal)
-    ) and verdict.state is not DataState.UNPARSABLE:
+    if renamed_verdict and not proposal.versions and verdict.state is not DataState.UNPARSABLE:
         # Brokers know only the new topic, and readers also the messages of the old one.
         verdict = _replace_data(verdict, renamed_verdict)
     old_topic = (
@@ -364,7 +366,6 @@ def _check_change(comparison: Comparison, proposal: Proposal, verdict: Verdict, 
     if comparison.find_approved(proposal.topic.name):
         strategy, _ = comparison.get_strategies(proposal.topic.name).before
         yield from declarations.check_relaxed_strategy(comparison, proposal, verdict, strategy)
-    yield from schemas.check_renamed_topic(comparison, proposal)
 
 
 def _report_removed_topic(comparison: Comparison, approved_topic: Topic) -> tuple[TopicCheck, list[Finding]]:

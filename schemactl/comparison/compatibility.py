@@ -24,11 +24,13 @@ from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, Compatib
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, get_live_versions
 
 
-class Registered(NamedTuple):
-    """The versions with which a broker compares an upload, and the strategy by which it does."""
+class DataVerdict(NamedTuple):
+    """The effect of a proposed schema on data; the attributes are those of `Verdict`."""
 
-    versions: Sequence[SchemaVersion]
-    strategy: CompatibilityStrategy
+    state: DataState
+    data: tuple[Breakage, ...] = ()
+    misread: tuple[Breakage, ...] = ()
+    approved: tuple[Breakage, ...] = ()
 
 
 def compare(
@@ -61,7 +63,6 @@ def judge(
     checkers: tuple[str, ...] = (),
     by_any_release: bool = False,
     in_force: int | None = None,
-    registered: Registered | None = None,
 ) -> Verdict:
     """Return both verdicts on `new` as the next version of a topic.
 
@@ -76,23 +77,32 @@ def judge(
         by_any_release: whether to judge data also if neither the newest release nor `release` accepts a definition's names.
         in_force: the number of the version that is declared now, if it is not the latest (after a return to older content): data is
             compared with both.
-        registered: the versions and the strategy of the broker, if `existing` has only the versions of one kind of events.
     """
-    broker_versions, broker_strategy = registered or Registered(existing, strategy)
-    versions = VersionList(broker_versions, release, checker_changes=checkers)
-    state, data, misread = _judge_data(
+    versions = VersionList(existing, release, checker_changes=checkers)
+    return Verdict(
+        versions.put(new, strategy),
+        versions.test(new, strategy),
+        *judge_data(existing, new, strategy, release, by_any_release=by_any_release, in_force=in_force),
+    )
+
+
+def judge_data(
+    existing: Sequence[SchemaVersion],
+    new: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    release: Release,
+    *,
+    by_any_release: bool = False,
+    in_force: int | None = None,
+) -> DataVerdict:
+    """Return the effect of `new` on data; see `judge` for the arguments."""
+    verdict = _compare_versions(
         existing, new, strategy, by_any_release=by_any_release, in_force=in_force, release=release
     )
-    return Verdict(
-        broker=versions.put(new, broker_strategy),
-        test=versions.test(new, broker_strategy),
-        state=state,
-        data=data,
-        misread=misread,
-        approved=_select_approved((*data, *misread), existing, new, _list_directions(strategy))
-        if strategy in TRANSITIVE
-        else (),
-    )
+    if strategy not in TRANSITIVE:
+        return verdict
+    breakages = (*verdict.data, *verdict.misread)
+    return verdict._replace(approved=_select_approved(breakages, existing, new, _list_directions(strategy)))
 
 
 def find_breakages(
@@ -103,7 +113,7 @@ def find_breakages(
     The newest version comes first; for each version, new_reads_old precedes old_reads_new. A definition parses if the newest release
     accepts its names, or any release with `by_any_release`.
     """
-    return _judge_data(existing, new, strategy, by_any_release=by_any_release)[1]
+    return _compare_versions(existing, new, strategy, by_any_release=by_any_release).data
 
 
 def find_changed_values(
@@ -121,9 +131,11 @@ def find_changed_values(
     """
     if formats.has_client_rules(new, language):
         return _find_client_breakages(existing, new, strategy, language)
-    _, data, misread = _judge_data(existing, new, strategy, by_any_release=by_any_release)
-    approved = _select_approved(misread, existing, new, _list_directions(strategy)) if strategy in TRANSITIVE else ()
-    return (*data, *(breakage for breakage in misread if breakage not in approved))
+    verdict = _compare_versions(existing, new, strategy, by_any_release=by_any_release)
+    approved: tuple[Breakage, ...] = ()
+    if strategy in TRANSITIVE:
+        approved = _select_approved(verdict.misread, existing, new, _list_directions(strategy))
+    return (*verdict.data, *(breakage for breakage in verdict.misread if breakage not in approved))
 
 
 def _find_client_breakages(
@@ -155,7 +167,7 @@ def _find_client_breakages(
     return tuple(client_breakages)
 
 
-def _judge_data(
+def _compare_versions(
     existing: Sequence[SchemaVersion],
     new: SchemaInfo,
     strategy: CompatibilityStrategy,
@@ -163,8 +175,8 @@ def _judge_data(
     by_any_release: bool,
     in_force: int | None = None,
     release: Release | None = None,
-) -> tuple[DataState, tuple[Breakage, ...], tuple[Breakage, ...]]:
-    """Return the state, the breakages and the misreadings."""
+) -> DataVerdict:
+    """Compare `new` with the versions that `strategy` protects, without regard to earlier approvals of its breakages."""
     directions = _list_directions(strategy)
     versions = _select_protected(existing, strategy, in_force)
     try:
@@ -178,10 +190,10 @@ def _judge_data(
         data = tuple(_find_breakages(versions, new, directions))
         misread = tuple(_find_misreadings(versions, new, directions))
     except InvalidSchema:
-        return DataState.UNPARSABLE, (), ()
+        return DataVerdict(DataState.UNPARSABLE)
     if data:
-        return DataState.BREAKING, data, misread
-    return (DataState.COMPATIBLE if directions else DataState.NOT_JUDGED), (), misread
+        return DataVerdict(DataState.BREAKING, data, misread)
+    return DataVerdict(DataState.COMPATIBLE if directions else DataState.NOT_JUDGED, misread=misread)
 
 
 def _select_protected(
