@@ -24,6 +24,9 @@ from schemactl.formats.digest import compute_digest
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
 """The policies that reject unknown schemas, or clients without a schema, with the value that does so."""
 
+TOPIC_RULES: Final = frozenset({"PROTECTION_LOST", "DATA_LOSS", "RENAMED_FROM_UNKNOWN"})
+"""The rules about a topic as a whole: their findings are the same for all of its kinds of events, and name none."""
+
 _LEVELS: Final = ("off", "note", "warning", "error")
 
 _MERGED_ATTRIBUTES: Final = (
@@ -139,7 +142,7 @@ class Comparison:
         default_severity = severity or known_rule.severity
         if default_severity == "off":
             return
-        kind = topic.kind if topic else ""
+        kind = topic.kind if topic and rule not in TOPIC_RULES else ""
         yield from self.apply_severity(
             Finding(
                 rule=rule,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from shlex import quote
-from typing import Final
 
 from schemactl.checks import clients, declarations, java_times, kinds, schemas, table_impact
 from schemactl.checks.check_report import Change, TopicCheck
 from schemactl.checks.proposal import (
+    TOPIC_RULES,
     BrokerView,
     Comparison,
     KindKey,
@@ -27,9 +27,6 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, 
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_version_numbers
 from schemactl.formats import identity, list_native_parts
-
-_COMMON_RULES: Final = frozenset({"PROTECTION_LOST", "DATA_LOSS", "RENAMED_FROM_UNKNOWN"})
-"""The rules whose findings are the same for all kinds of a topic."""
 
 
 def check_topic(comparison: Comparison, name: TopicName) -> tuple[list[TopicCheck], list[Finding]]:
@@ -80,14 +77,10 @@ def _check_kinds(
         if part.schema and topic_check and topic_check.version == get_next_number(stored_versions):
             new_version = SchemaVersion(topic_check.version, part.schema, kind=part.kind)
             stored_versions = (*stored_versions, new_version)
-        prefix = f"Kind `{part.kind}`: "
         known_keys = {(finding.rule, finding.source) for finding in findings}
-        common_findings = [
-            replace(finding, message=finding.message.removeprefix(prefix), kind="")
-            for finding in kind_findings
-            if finding.rule in _COMMON_RULES and (finding.rule, finding.source) not in known_keys
-        ]
-        findings += common_findings + [finding for finding in kind_findings if finding.rule not in _COMMON_RULES]
+        topic_findings = [finding for finding in kind_findings if finding.rule in TOPIC_RULES]
+        findings += [finding for finding in topic_findings if (finding.rule, finding.source) not in known_keys]
+        findings += [finding for finding in kind_findings if finding.rule not in TOPIC_RULES]
         if topic_check and topic_check.change == "policies":
             topic_check = replace(topic_check, kind="")
             if topic_check in topic_checks:
