@@ -100,7 +100,10 @@ def check(
     for name in names:
         topic_checks, topic_findings = ([], []) if name in unchanged else check_topic(comparison, name)
         if is_behind and name not in unchanged:
-            topic_findings, notes_on_topic = mark_findings_of_tip(comparison, name, topic_findings, declared, fork)
+            topic_findings, notes_on_topic = mark_findings_of_later_approvals(
+                comparison, name, topic_findings, declared, fork
+            )
+            topic_findings = [*_check_merge(comparison, name, declared, fork), *topic_findings]
             notes += notes_on_topic
         if branch and name.schema_id in branch.recorded:
             pair_count = count_pairs(comparison, name, branch)
@@ -157,13 +160,13 @@ def find_unchanged_topics(declared: Catalog, fork: Fork) -> frozenset[TopicName]
     )
 
 
-def mark_findings_of_tip(
+def mark_findings_of_later_approvals(
     comparison: Comparison, name: TopicName, findings: Sequence[Finding], declared: Catalog, fork: Fork
 ) -> tuple[list[Finding], list[str]]:
-    """Mark the findings that do not occur at the merge base, and return notes about errors that occur only there."""
+    """Mark the findings that do not occur at the merge base, and return them with notes about errors that occur only there."""
     base_comparison = replace(comparison, declared=declared, approved=fork.catalog)
     _, base_findings = check_topic(base_comparison, name)
-    base_keys = {_make_key(finding) for finding in base_findings}
+    base_keys = {_identify_in_topic(finding) for finding in base_findings}
     base_name = fork.commit.short if fork.commit else "its beginning"
     later_versions = comparison.get_versions(name)[len(base_comparison.get_versions(name)) :]
     cause = ", ".join(
@@ -171,26 +174,27 @@ def mark_findings_of_tip(
         for version in later_versions[-3:]
     )
     cause = cause or "other policies"
-    result = [*_check_merge(comparison, name, declared, fork)]
+    result: list[Finding] = []
     for finding in findings:
-        if _make_key(finding) in base_keys:
+        if _identify_in_topic(finding) in base_keys:
             result.append(finding)
             continue
         reason = (
             f"Not reported at the merge base ({base_name}); caused by changes that were approved after it: {cause}."
         )
         result.append(replace(finding, message=f"{finding.message}\n{reason}", only_at_tip=True))
-    keys = {_make_key(finding) for finding in findings}
+    keys = {_identify_in_topic(finding) for finding in findings}
     notes = [
         f"{name}: {finding.rule} was reported at the merge base ({base_name}), but is no longer reported; caused by "
         f"changes that were approved after it: {cause}"
         for finding in base_findings
-        if finding.severity == "error" and _make_key(finding) not in keys
+        if finding.severity == "error" and _identify_in_topic(finding) not in keys
     ]
     return result, notes
 
 
-def _make_key(finding: Finding) -> tuple[object, ...]:
+def _identify_in_topic(finding: Finding) -> tuple[object, ...]:
+    """Return a key that a finding shares with the finding at the merge base about the same problem, wherever it is declared."""
     return finding.rule, finding.kind, finding.pointer, finding.direction
 
 
