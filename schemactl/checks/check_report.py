@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from schemactl.core.catalog import Client
@@ -56,7 +57,7 @@ Change = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckReport:
     """The result of a check.
 
@@ -76,7 +77,6 @@ class CheckReport:
         targets: the release of each checked target, by name.
         texts: the text of each file with a finding, by path, for excerpts.
         decided: whether the files could be read; if not, the findings give the reasons, and nothing else is known.
-        topics_by_last_name: the changed topics, by the last part of their names.
     """
 
     release: Release
@@ -94,13 +94,14 @@ class CheckReport:
     targets: Mapping[str, Release] = field(default_factory=dict)
     decided: bool = True
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    topics_by_last_name: Mapping[str, set[TopicName]] = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def topics_by_last_name(self) -> Mapping[str, set[TopicName]]:
+        """The changed topics, by the last part of their names."""
         topics_by_last_name: dict[str, set[TopicName]] = {}
         for check in self.topics:
             topics_by_last_name.setdefault(str(check.topic).rpartition("/")[2], set()).add(check.topic)
-        object.__setattr__(self, "topics_by_last_name", topics_by_last_name)
+        return topics_by_last_name
 
     @property
     def command(self) -> Literal["check", "lint"]:
@@ -123,12 +124,12 @@ class CheckReport:
         """The releases whose answers were predicted, as text."""
         return " and ".join(sorted({*self.targets.values()} or {self.release}))
 
-    @property
+    @cached_property
     def causes(self) -> tuple[Cause, ...]:
         """The findings grouped by cause."""
         return group_findings(self.findings)
 
-    @property
+    @cached_property
     def waived_causes(self) -> tuple[Cause, ...]:
         """The waived findings grouped by cause."""
         return group_findings(self.waived)
@@ -450,16 +451,13 @@ def join_judgments(approved: CheckReport, proposed: CheckReport) -> CheckReport:
     """
     findings = list(approved.findings)
     for finding in proposed.findings:
-        same_indexes = [index for index, other in enumerate(findings) if _make_key(other) == _make_key(finding)]
-        equal = next(
-            (index for index in same_indexes if _without_targets(findings[index]) == _without_targets(finding)), None
-        )
+        same_indexes = _find_same(findings, finding, _identify_problem)
+        if _unite_with_equal(findings, same_indexes, finding):
+            continue
         milder = next(
             (index for index in same_indexes if ORDER[findings[index].severity] > ORDER[finding.severity]), None
         )
-        if equal is not None:
-            findings[equal] = replace(findings[equal], targets=_unite_targets(findings[equal].targets, finding.targets))
-        elif milder is not None:
+        if milder is not None:
             findings[milder] = replace(finding, message=f"{finding.message}\n{_OWN_FILES_NOTE}")
         elif not any(_covers_targets(findings[index].targets, finding.targets) for index in same_indexes):
             findings.append(replace(finding, message=f"{finding.message}\n{_OWN_FILES_NOTE}"))
@@ -475,8 +473,8 @@ def join_judgments(approved: CheckReport, proposed: CheckReport) -> CheckReport:
     )
 
 
-def _make_key(finding: Finding) -> Hashable:
-    """Return a key that the findings of two judges about the same problem share."""
+def _identify_problem(finding: Finding) -> Hashable:
+    """Return a key that the findings under the approved and the change's own judging files about one problem share."""
     return (
         finding.rule,
         finding.topic,
@@ -489,29 +487,35 @@ def _make_key(finding: Finding) -> Hashable:
     )
 
 
-def _without_targets(item: Item) -> Item:
-    return replace(item, targets=())
-
-
-def _unite_targets(targets: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the targets of both, or an empty tuple if either applies to all targets."""
-    return tuple(dict.fromkeys((*targets, *others))) if targets and others else ()
-
-
 def _covers_targets(targets: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return not targets or bool(others and {*others} <= {*targets})
 
 
+def _find_same(items: Sequence[Item], other: Item, make_key: Callable[[Item], Hashable]) -> list[int]:
+    """Return the indexes of the items with the key of `other`."""
+    key = make_key(other)
+    return [index for index, item in enumerate(items) if make_key(item) == key]
+
+
+def _unite_with_equal(items: list[Item], indexes: Iterable[int], other: Item) -> bool:
+    """Give the first item at `indexes` that equals `other`, apart from targets, the targets of both; return whether there is one."""
+    for index in indexes:
+        item = items[index]
+        if replace(item, targets=()) == replace(other, targets=()):
+            # An item without targets applies to all of them.
+            targets = (*item.targets, *other.targets) if item.targets and other.targets else ()
+            items[index] = replace(item, targets=tuple(dict.fromkeys(targets)))
+            return True
+    return False
+
+
 def _add_rows(rows: Sequence[Item], others: Sequence[Item], make_key: Callable[[Item], Hashable]) -> list[Item]:
-    """Return `rows`, and the rows of the other judge for targets that these do not cover."""
+    """Return `rows`, and the `others` for targets that these do not cover."""
     result = list(rows)
     for other in others:
-        same_indexes = [index for index, row in enumerate(result) if make_key(row) == make_key(other)]
-        equal = next(
-            (index for index in same_indexes if _without_targets(result[index]) == _without_targets(other)), None
-        )
-        if equal is not None:
-            result[equal] = replace(result[equal], targets=_unite_targets(result[equal].targets, other.targets))
-        elif not any(_covers_targets(result[index].targets, other.targets) for index in same_indexes):
+        same_indexes = _find_same(result, other, make_key)
+        if _unite_with_equal(result, same_indexes, other):
+            continue
+        if not any(_covers_targets(result[index].targets, other.targets) for index in same_indexes):
             result.append(other)
     return result
