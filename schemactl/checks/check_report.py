@@ -500,7 +500,7 @@ def _find_same(items: Sequence[Item], other: Item, make_key: Callable[[Item], Ha
 def _unite_with_equal(items: list[Item], indexes: Iterable[int], other: Item) -> bool:
     """Give the first item at `indexes` that equals `other`, apart from targets, the targets of both; return whether there is one."""
     for index in indexes:
-        item = items[index]
+        item: Item = items[index]
         if replace(item, targets=()) == replace(other, targets=()):
             # An item without targets applies to all of them.
             targets = (*item.targets, *other.targets) if item.targets and other.targets else ()

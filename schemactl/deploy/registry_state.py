@@ -125,7 +125,7 @@ def _read_retained_messages(
     with_new_generation = {
         name
         for name, topic in registered.topics.items()
-        if get_live_versions(topic.versions) and is_behind(topic.versions, git.versions(name))
+        if get_live_versions(topic.versions) and lacks_newest_generation(topic.versions, git.versions(name))
     }
     retained = {name: reason for name in sorted(deletions | with_new_generation) if (reason := registry.retained(name))}
     for name, topic in git.topics.items():

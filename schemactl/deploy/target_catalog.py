@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from schemactl.comparison.changes import Contents
+from schemactl.comparison.changes import VersionIndex
 from schemactl.core.catalog import Catalog, Namespace, Topic, filter_catalog, list_namespaces, select_part
 from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known_topics
 from schemactl.core.policies import Policies
@@ -89,9 +89,9 @@ def add_later_versions(
         if topic.partitions and count and later_count and topic.partitions < count <= later_count:
             topics[name] = replace(topic, partitions=count)
     for name, versions in later.items():
-        contents = Contents(registered_catalog.versions(name))
+        index = VersionIndex(registered_catalog.versions(name))
         registered_numbers = [
-            version.number for version in versions if version.info and contents.find(version.info.load())
+            version.number for version in versions if version.info and index.find(version.info.load())
         ]
         if registered_numbers:
             registered = [
