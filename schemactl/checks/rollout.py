@@ -99,7 +99,7 @@ def make_rollout(
     report: CheckReport,
     targets: Mapping[str, Target],
     approved_versions: Sequence[SchemaVersion],
-    targets_apart: Collection[str],
+    targets_with_own_numbers: Collection[str],
     approved: str,
     kind: str = "",
 ) -> Rollout | None:
@@ -110,7 +110,7 @@ def make_rollout(
         report: the check for all targets.
         targets: the targets of the project.
         approved_versions: the approved versions of the topic.
-        targets_apart: the targets whose version numbers of the topic differ from Git's.
+        targets_with_own_numbers: the targets whose version numbers of the topic differ from Git's.
         approved: the ref that the change is merged into.
         kind: the kind of events of a topic with several.
     """
@@ -118,7 +118,7 @@ def make_rollout(
     if not rows:
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
-    version, latest = _find_git_numbers(rows, approved_versions, targets_apart)
+    version, latest = _find_git_numbers(rows, approved_versions, targets_with_own_numbers)
     rebase_offset = (
         row.number_after_rebase - row.version if row.number_after_rebase is not None and row.version is not None else 0
     )
@@ -284,11 +284,11 @@ def _find_refusals(
 
 
 def _find_git_numbers(
-    rows: Sequence[TopicCheck], approved_versions: Sequence[SchemaVersion], targets_apart: Collection[str]
+    rows: Sequence[TopicCheck], approved_versions: Sequence[SchemaVersion], targets_with_own_numbers: Collection[str]
 ) -> tuple[int, int | None]:
     """Return Git's numbers of the new version and of the latest version before it."""
     for row in rows:
-        if row.version is not None and (not row.targets or {*row.targets}.difference(targets_apart)):
+        if row.version is not None and (not row.targets or {*row.targets}.difference(targets_with_own_numbers)):
             return row.version, row.latest
     equal_version = VersionIndex(approved_versions).find(rows[0].schema) if rows[0].schema else None
     live_versions = get_live_versions(approved_versions)

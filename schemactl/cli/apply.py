@@ -802,7 +802,7 @@ def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str]
     listed = [name for name, pairs in lists.items() if pairs]
     others = [
         topic.name
-        for topic in plan.apart
+        for topic in plan.number_mismatches
         if topic.name not in listed and any(number.git != number.registry for number in topic.numbers)
     ]
     declared = [name for name, topic in select_applicable(git).topics.items() if topic.schema and name not in listed]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
-    from schemactl.deploy.version_numbers import TopicApart
+    from schemactl.deploy.version_numbers import TopicMismatches
     from schemactl.registry.interface import Registry, Scope
 
 
@@ -161,7 +161,7 @@ def _note_unapproved_record(target: OpenTarget) -> Iterator[str]:
 
 
 def _exit_code(report: DriftReport, *, detailed: bool) -> int:
-    if any(not topic.recorded for topic in report.apart):
+    if any(not topic.recorded for topic in report.number_mismatches):
         return NEGATIVE
     return CHANGES if report.has_drift and detailed else 0
 
@@ -501,8 +501,8 @@ class _Acceptance:
 
     old_numbers: TargetNumbers
     numbers: TargetNumbers
-    changed: list[TopicApart] = field(default_factory=list)
-    left_out: list[TopicApart] = field(default_factory=list)
+    changed: list[TopicMismatches] = field(default_factory=list)
+    left_out: list[TopicMismatches] = field(default_factory=list)
     accepted: list[DriftItem] = field(default_factory=list)
     brokers: list[BrokerDifference] = field(default_factory=list)
     removed: list[NamespaceName | TopicName] = field(default_factory=list)
@@ -540,7 +540,7 @@ def _accept_numbers(
     """Return an acceptance of the version numbers that differ from Git's."""
     from schemactl.declare.numbers_file import accept
     from schemactl.deploy.target_catalog import select_applicable
-    from schemactl.deploy.version_numbers import find_topic_apart
+    from schemactl.deploy.version_numbers import find_topic_mismatches
 
     topics: dict[TopicName, TopicNumbers] = dict(old_numbers.topics)
     acceptance = _Acceptance(old_numbers, old_numbers)
@@ -549,18 +549,20 @@ def _accept_numbers(
         entries = registered.versions if registered else ()
         old_record = old_numbers.topics.get(name)
         # Other spellings of a version are recorded as well, since a generated package knows them only from this record.
-        apart = find_topic_apart(topic, entries, old_record, twin_versions=git.twin_versions(name), spellings=True)
-        if apart.recorded:
+        mismatches = find_topic_mismatches(
+            topic, entries, old_record, twin_versions=git.twin_versions(name), spellings=True
+        )
+        if mismatches.recorded:
             continue
-        if apart.unexplained:
-            acceptance.left_out.append(replace(apart, name=name))
+        if mismatches.unexplained:
+            acceptance.left_out.append(replace(mismatches, name=name))
             continue
         reason = replace(decision, owner=decision.owner or git.metadata(name).owner)
         new_record = accept(topic.versions, entries, old_record, reason)
         topics.pop(name, None)
         if new_record:
             topics[name] = new_record
-        acceptance.changed.append(replace(apart, name=name))
+        acceptance.changed.append(replace(mismatches, name=name))
     acceptance.numbers = replace(old_numbers, topics=topics)
     return acceptance
 
@@ -653,7 +655,7 @@ def _print_acceptance(
         )
 
 
-def _print_numbers(topic: TopicApart, acceptance: _Acceptance) -> None:
+def _print_numbers(topic: TopicMismatches, acceptance: _Acceptance) -> None:
     """Print the recorded numbers of a topic, and which of its messages will be rejected."""
     print(f"  {on_one_line(str(topic.name))}: {topic}")
     old_record = acceptance.old_numbers.topics.get(topic.name)

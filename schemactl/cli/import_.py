@@ -125,7 +125,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
         committed=tip.id if tip else None,
         shared_files=list(imported.shared_files),
         notes=[{get_name_type(note.name): str(note.name), "message": note.message} for note in imported.notes],
-        numbers_apart=[str(name) for name in imported.apart],
+        numbers_apart=[str(name) for name in imported.topics_with_other_numbers],
     )
     _print_report(args, imported, target)
     if any(imported.counts):
@@ -276,9 +276,9 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
             f"Git's numbers start at 0, and those in {target.name} are higher; `schemactl log TOPIC --target "
             f"{quote(target.name)}` shows both. With --commit-each-version the numbers are equal."
         )
-    if imported.apart:
+    if imported.topics_with_other_numbers:
         print(
-            f"Version numbers of {target.name} are not Git's: messages of {join_first(imported.apart, 8)} would be "
+            f"Version numbers of {target.name} are not Git's: messages of {join_first(imported.topics_with_other_numbers, 8)} would be "
             "decoded with the wrong schema. "
             "Record the numbers after the merge, as shown below."
         )
@@ -303,7 +303,7 @@ def _print_next_steps(
         print(
             f"  merge the commits into {ref_elsewhere} by rebase or fast-forward: a squash or a merge commit would make them one version"
         )
-    if imported.apart:
+    if imported.topics_with_other_numbers:
         print(f"  {describe_next_step(target.name)}")
     difference = f", except for {join_first(imported.unexplained, 8)}" if imported.unexplained else ""
     steps = [

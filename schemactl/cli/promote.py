@@ -318,14 +318,16 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
     changed = {row.topic for row in report.topics}
     name = find_topic(text, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
     versions = git[name].load().versions if name in git else ()
-    targets_apart = setup.targets_apart.get(name, ())
+    targets_with_own_numbers = setup.targets_with_own_numbers.get(name, ())
     rows = [row for row in report.topics if row.topic == name]
     known_kinds = dict.fromkeys([*(row.kind for row in rows), *(git[name].list_kind_keys() if name in git else ())])
     if separator and kind not in known_kinds:
         raise UsageError(f"{name} has no kind {kind!r}{did_you_mean(kind, filter(None, known_kinds))}")
     changed_kinds = dict.fromkeys(row.kind for row in rows if row.schema)
     plans = [
-        make_rollout(name, report, setup.project.targets, versions, targets_apart, setup.approved.ref, changed_kind)
+        make_rollout(
+            name, report, setup.project.targets, versions, targets_with_own_numbers, setup.approved.ref, changed_kind
+        )
         for changed_kind in ([kind] if separator else changed_kinds or [""])
     ]
     made_plans = [plan for plan in plans if plan]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import SchemaVersion
     from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
-    from schemactl.deploy.version_numbers import TopicApart
+    from schemactl.deploy.version_numbers import TopicMismatches
     from schemactl.history import History
 
 
@@ -54,7 +54,7 @@ class ReadingSetup:
         approved: the approved history.
         place: the target that the messages come from, or None if their numbers are Git's.
         numbers: the record of the target's version numbers, if there is one.
-        targets_apart: the topics whose numbers are not Git's on some targets, with the names of these targets.
+        targets_with_own_numbers: the topics whose numbers are not Git's on some targets, with the names of these targets.
         registered: numbers of the target's registry that were read at run time; they replace the recorded ones.
     """
 
@@ -62,7 +62,7 @@ class ReadingSetup:
     approved: History
     place: ChosenTarget | None
     numbers: TargetNumbers | None
-    targets_apart: Mapping[TopicName, tuple[str, ...]]
+    targets_with_own_numbers: Mapping[TopicName, tuple[str, ...]]
     registered: Mapping[TopicName, tuple[TargetVersion, ...]] = field(default_factory=dict)
 
     @property
@@ -79,7 +79,9 @@ class ReadingSetup:
         if self.target is not None:
             return
         targets_by_topic = {
-            topic.name: self.targets_apart[topic.name] for topic in topics if topic.name in self.targets_apart
+            topic.name: self.targets_with_own_numbers[topic.name]
+            for topic in topics
+            if topic.name in self.targets_with_own_numbers
         }
         if targets_by_topic:
             names = sorted({name for targets in targets_by_topic.values() for name in targets})
@@ -125,7 +127,7 @@ class ReadingSetup:
         Raises:
             NumbersContradicted: if another number in the registry is neither Git's nor recorded.
         """
-        from schemactl.deploy.version_numbers import find_other_spellings, find_topic_apart
+        from schemactl.deploy.version_numbers import find_other_spellings, find_topic_mismatches
         from schemactl.registry.interface import Scope
         from schemactl.report.drift import render_misread_topics
 
@@ -149,7 +151,7 @@ class ReadingSetup:
         for name, topic in sorted(topics_by_name.items()):
             target_name = target_names[name]
             entries = registered[target_name].versions if target_name in registered else ()
-            apart = find_topic_apart(
+            mismatches = find_topic_mismatches(
                 topic,
                 entries,
                 self.numbers.topics.get(name) if self.numbers else None,
@@ -157,17 +159,17 @@ class ReadingSetup:
             )
             further_numbers[name] = find_other_spellings(topic, entries, self.list_versions(topic))
             if not read_foreign:
-                if not apart.recorded:
-                    misread.append(apart)
+                if not mismatches.recorded:
+                    misread.append(mismatches)
                 continue
-            foreign = self._find_foreign_versions(topic, entries, apart)
+            foreign = self._find_foreign_versions(topic, entries, mismatches)
             further_numbers[name] += foreign
             foreign_numbers = {version.number for version in foreign}
             if any(
                 not entry.recorded and entry.registry not in foreign_numbers and number in (None, entry.registry)
-                for entry in apart.numbers
+                for entry in mismatches.numbers
             ):
-                misread.append(apart)
+                misread.append(mismatches)
             for version in foreign:
                 if number in (None, version.number):
                     origin = f"Git's version {version.git.number}, and not recorded" if version.git else "not in Git"
@@ -179,14 +181,14 @@ class ReadingSetup:
         return replace(self, registered=further_numbers)
 
     def _find_foreign_versions(
-        self, topic: Topic, entries: Sequence[SchemaVersion], apart: TopicApart
+        self, topic: Topic, entries: Sequence[SchemaVersion], mismatches: TopicMismatches
     ) -> tuple[TargetVersion, ...]:
         """Return the versions that the registry shows, and that are neither Git's by their numbers nor recorded."""
         from schemactl.declare.target_numbers import TargetVersion, find_decoding_problem
 
         recorded = self.numbers.topics.get(topic.name) if self.numbers else None
         git_versions = {version.number: version for version in topic.versions}
-        git_numbers = {entry.registry: entry.git for entry in apart.numbers if not entry.recorded}
+        git_numbers = {entry.registry: entry.git for entry in mismatches.numbers if not entry.recorded}
         if not topic.versions:
             # Without versions in Git, nothing is compared.
             git_numbers = {entry.number: None for entry in entries}
@@ -312,8 +314,8 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
     )
     target_project = approved_project.project if approved_project else working_project
     records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
-    targets_apart = recorded_elsewhere(approved.catalog.topics, records)
-    return ReadingSetup(working_project, approved, None, None, targets_apart)
+    targets_with_own_numbers = recorded_elsewhere(approved.catalog.topics, records)
+    return ReadingSetup(working_project, approved, None, None, targets_with_own_numbers)
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:

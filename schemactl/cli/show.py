@@ -502,7 +502,7 @@ def _print_log_on_target(
     """
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.target_catalog import rename_catalog, rename_numbers, select_applicable
-    from schemactl.deploy.version_numbers import apart_values, find_apart, pair_up, topic_value
+    from schemactl.deploy.version_numbers import find_number_mismatches, mismatch_values, pair_up, topic_value
     from schemactl.history.target_history import numbers_of
     from schemactl.registry.interface import Scope
     from schemactl.report import drift
@@ -517,21 +517,23 @@ def _print_log_on_target(
         pairs_by_topic[name] = pair_up(git=topic.versions, registry=entries)
     declared = select_applicable(rename_catalog(Catalog(topics={topic.name: topic for topic in topics}), target.names))
     recorded = numbers_of(target, chosen.project, context.repository, history)
-    topics_apart = find_apart(declared, Catalog(topics=registered), rename_numbers(recorded, target.names))
+    topic_mismatches = find_number_mismatches(
+        declared, Catalog(topics=registered), rename_numbers(recorded, target.names)
+    )
     if args.version_bytes is not None:
         [(name, pairs)] = pairs_by_topic.items()
         number = parse_version_bytes(args.version_bytes)
         pairs_by_topic = {name: tuple(pair for pair in pairs if pair.registry and pair.registry.number == number)}
         if not pairs_by_topic[name]:
             raise SchemactlError(f"{name} has no version {number} in {target.name} ({target.registry})")
-        topics_apart = tuple(
-            replace(apart, numbers=tuple(entry for entry in apart.numbers if entry.registry == number))
-            for apart in topics_apart
+        topic_mismatches = tuple(
+            replace(mismatches, numbers=tuple(entry for entry in mismatches.numbers if entry.registry == number))
+            for mismatches in topic_mismatches
         )
     if version:
         [(name, pairs)] = pairs_by_topic.items()
         pairs_by_topic = {name: tuple(pair for pair in pairs if pair.git and pair.git.number == version.number)}
-    misread = [apart for apart in topics_apart if not apart.recorded]
+    misread = [mismatches for mismatches in topic_mismatches if not mismatches.recorded]
     if args.format == "json":
         context.report_json(
             ref=history.ref,
@@ -539,7 +541,7 @@ def _print_log_on_target(
             target=target.name,
             registry=target.registry,
             topics=[topic_value(name, pairs) for name, pairs in pairs_by_topic.items()],
-            numbers_apart=apart_values(topics_apart),
+            numbers_apart=mismatch_values(topic_mismatches),
         )
     else:
         blocks = [

@@ -63,7 +63,13 @@ from schemactl.deploy.refusals import (
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
 from schemactl.deploy.target_catalog import find_scope, select_applicable, without_namespaces
-from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, find_lost_numbers, pair_up
+from schemactl.deploy.version_numbers import (
+    NumberPair,
+    TopicMismatches,
+    find_lost_numbers,
+    find_number_mismatches,
+    pair_up,
+)
 from schemactl.formats import identity, problems, record_name, spec
 from schemactl.formats.type_spec import diff_definitions, list_changes
 
@@ -130,7 +136,7 @@ class DriftReport:
         git: the approved history, by the target's names.
         held: the content of the registry that was read: the declared topics and the others.
         plan: the plan of an `apply`.
-        apart: the topics whose version numbers in the registry are not Git's.
+        number_mismatches: the topics whose version numbers in the registry are not Git's.
         unused: the acceptances that no longer describe the registry.
     """
 
@@ -139,7 +145,7 @@ class DriftReport:
     git: Catalog
     held: Catalog
     plan: Plan
-    apart: tuple[TopicApart, ...] = ()
+    number_mismatches: tuple[TopicMismatches, ...] = ()
     unused: Mapping[NamespaceName | TopicName, Acceptance] = field(default_factory=dict)
 
     @property
@@ -205,7 +211,7 @@ def find(
     shadowed = {name for name in scalable if not applicable_part.topics[name].deleted}
     not_compared = {*scalable, *(twin for name in shadowed for twin in name.same_names_elsewhere)}
     approved = filter_catalog(applicable_part, lambda name: name not in not_compared)
-    apart = find_apart(approved, state.catalog, numbers)
+    number_mismatches = find_number_mismatches(approved, state.catalog, numbers)
     lost = find_lost_numbers(approved, state.catalog, numbers)
     refusals: dict[TopicName, list[PlanRefusal]] = {}
     for refusal in plan.refusals:
@@ -225,7 +231,7 @@ def find(
             for name in sorted(shadowed)
         ),
         *TopicAndPolicyDrift(approved, state, advice, applied, defaults).find_differences(),
-        *VersionDrift(approved, state, advice, commit, apart, numbers, applied).find_differences(),
+        *VersionDrift(approved, state, advice, commit, number_mismatches, numbers, applied).find_differences(),
         *_find_unmanaged(git, state, advice),
     )
     # A topic that an `apply` leaves out, or to which it would give other numbers, needs a decision. A setting that could lose messages only
@@ -247,7 +253,7 @@ def find(
         git,
         state.catalog,
         plan,
-        apart,
+        number_mismatches,
         unused,
     )
 
@@ -632,7 +638,7 @@ class VersionDrift:
         state: RegistryState,
         advice: Advice,
         commit: Callable[[str], Commit | None],
-        apart: Sequence[TopicApart],
+        number_mismatches: Sequence[TopicMismatches],
         numbers: TargetNumbers | None,
         applied: AppliedHistory | None = None,
     ) -> None:
@@ -640,7 +646,7 @@ class VersionDrift:
         self.git = without_namespaces(git, state.half_deleted)
         self.retained = state.retained
         self.recorded = numbers.topics if numbers else {}
-        self.apart = {topic.name: topic for topic in apart}
+        self.number_mismatches = {topic.name: topic for topic in number_mismatches}
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
         self.advice = advice
@@ -649,19 +655,19 @@ class VersionDrift:
     def find_differences(self) -> Iterator[DriftItem]:
         """Yield the differences of versions, tombstones and numbers, by topic."""
         for name, topic in sorted(self.git.topics.items()):
-            apart = self.apart.get(name, TopicApart(name, ()))
+            mismatches = self.number_mismatches.get(name, TopicMismatches(name, ()))
             recorded = self.recorded[name].entries if name in self.recorded else {}
             decided = {
                 number.registry: _find_decision(number.registry, recorded)
-                for number in apart.numbers
+                for number in mismatches.numbers
                 if number.recorded
             }
             items = [*self._compare_topic(name, topic, decided)]
             yield from items
-            if not apart.recorded and not apart.unexplained:
-                yield self._make_numbers_apart_item(name, apart)
-            elif decided and apart.recorded and not any(item.accepted for item in items):
-                yield replace(self._make_numbers_apart_item(name, apart), accepted=decided[min(decided)])
+            if not mismatches.recorded and not mismatches.unexplained:
+                yield self._make_mismatch_item(name, mismatches)
+            elif decided and mismatches.recorded and not any(item.accepted for item in items):
+                yield replace(self._make_mismatch_item(name, mismatches), accepted=decided[min(decided)])
 
     def _compare_topic(
         self, name: TopicName, topic: Topic, decided: Mapping[int, AcceptanceReason]
@@ -886,11 +892,11 @@ class VersionDrift:
             is_pending=lost is None and self.applied is not None and is_new(name, self.applied),
         )
 
-    def _make_numbers_apart_item(self, name: TopicName, apart: TopicApart) -> DriftItem:
+    def _make_mismatch_item(self, name: TopicName, mismatches: TopicMismatches) -> DriftItem:
         return DriftItem(
             name,
             DriftKind.NUMBERS_APART,
-            f"in the registry {apart}, which is not recorded: messages would be misread",
+            f"in the registry {mismatches}, which is not recorded: messages would be misread",
             "something other than `apply` took a number, or versions were applied in another order than Git's",
             self.advice.advise_to_unblock(name)
             if name in self.advice.refusals

@@ -17,7 +17,7 @@ from schemactl.core.names import TopicName
 from schemactl.deploy.broker_configuration import comparison_values
 from schemactl.deploy.steps import Plan, PlanRefusal, UnreadableDeclaration
 from schemactl.deploy.steps.step import name_value
-from schemactl.deploy.version_numbers import apart_values
+from schemactl.deploy.version_numbers import mismatch_values
 
 FORMAT_VERSION = 1
 """The version of the format. Changes that readers must handle raise it; new keys do not."""
@@ -80,8 +80,8 @@ def _make_values(plan: Plan) -> Json:
         "upgrade_first": dict(plan.upgrade_first),
         "effects": [_effect_value(name, effect) for (name, _), effect in plan.effects.items()],
         "brokers": comparison_values(plan.brokers),
-        "numbers_apart": apart_values(plan.apart),
-        "numbers_apart_now": plan.apart_now,
+        "numbers_apart": mismatch_values(plan.number_mismatches),
+        "numbers_apart_now": plan.has_unrecorded_mismatch_now,
         "whole": plan.whole,
     }
     if plan.lists is not None:

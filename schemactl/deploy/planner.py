@@ -73,7 +73,7 @@ from schemactl.deploy.steps import (
 )
 from schemactl.deploy.steps.step import PredictedState
 from schemactl.deploy.target_catalog import find_scope, is_draft, select_applicable, without_namespaces
-from schemactl.deploy.version_numbers import TopicApart, find_apart
+from schemactl.deploy.version_numbers import TopicMismatches, find_number_mismatches
 from schemactl.registry.interface import Scope
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
@@ -130,7 +130,7 @@ def make_plan(
         for name, topic in approved.topics.items()
         if is_draft(topic)
     ]
-    notes = sorted([*planner.find_notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
+    notes = sorted([*planner.find_notes(plan.number_mismatches), *drafts], key=lambda note: (note.name, note.kind))
     return replace(plan, notes=tuple(notes))
 
 
@@ -346,10 +346,10 @@ class Planner(PredictedState):
                     deletions.append(deletion)
         self.steps += deletions
 
-    def find_notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
-        """Yield the differences that remain after all steps; `apart` has the numbers that differ from Git's."""
+    def find_notes(self, number_mismatches: tuple[TopicMismatches, ...]) -> Iterator[PlanNote]:
+        """Yield the differences that remain after all steps, `number_mismatches` among them."""
         rejected = {refusal.name for refusal in self.refusals}
-        is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
+        is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in number_mismatches}
         for change in find_changes(self.build_catalog(), self.target) if self.steps else self.changes:
             match change:
                 case TextDiffers(name) if name not in rejected:
@@ -412,9 +412,13 @@ class Planner(PredictedState):
         settings = {name: all_settings[name] for name in all_settings.keys() & (namespaces | topics)}
         scope = Scope(namespaces, topics, settings)
 
-        apart = find_apart(self.approved, self.build_catalog(), self.numbers)
+        mismatches = find_number_mismatches(self.approved, self.build_catalog(), self.numbers)
         # Without steps, the registry stays as it is.
-        apart_now = find_apart(self.approved, self.covered_state.catalog, self.numbers) if self.steps else apart
+        mismatches_now = (
+            find_number_mismatches(self.approved, self.covered_state.catalog, self.numbers)
+            if self.steps
+            else mismatches
+        )
         return Plan(
             origin=self.origin,
             scope=scope,
@@ -424,8 +428,8 @@ class Planner(PredictedState):
             refusals=tuple(
                 sorted((*self.refusals, *self.losses), key=lambda refusal: (str(refusal.name), refusal.allow))
             ),
-            apart=apart,
-            apart_now=any(not topic.recorded for topic in apart_now),
+            number_mismatches=mismatches,
+            has_unrecorded_mismatch_now=any(not topic.recorded for topic in mismatches_now),
         )
 
     def refuse_scalable_topics(self) -> None:

@@ -233,8 +233,8 @@ def _list_fixes_of_incompatibility(
         subject = f"the registry's {format_version_numbers([version.number for version in foreign or get_live_versions(rejected.stored)])}"
         yield f"{restart}: {_READ_AS_GITS.format(what=subject)}"
     if relax:
-        apart = f"; Git's v{git} becomes v{number}; record this number afterwards" if number != git else ""
-        yield f"{relax}: it keeps the registered versions, and registers the approved ones{apart}"
+        renumbered = f"; Git's v{git} becomes v{number}; record this number afterwards" if number != git else ""
+        yield f"{relax}: it keeps the registered versions, and registers the approved ones{renumbered}"
 
 
 def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:

@@ -59,7 +59,7 @@ class ImportResult:
         revisions: the versions of all topics, oldest first.
         notes: the notes, sorted by name.
         counts: the numbers of declared namespaces and topics.
-        apart: the topics whose version numbers will differ from Git's if every revision is a separate commit.
+        topics_with_other_numbers: the topics whose version numbers will differ from Git's if every revision is a separate commit.
         shared_files: the files of `namespace_files` with types that topics share.
         unexplained: the topics with older versions from commits of another history, which a plan leaves out.
     """
@@ -68,7 +68,7 @@ class ImportResult:
     revisions: tuple[VersionFiles, ...]
     notes: tuple[ImportNote, ...]
     counts: tuple[int, int]
-    apart: tuple[TopicName, ...] = ()
+    topics_with_other_numbers: tuple[TopicName, ...] = ()
     shared_files: tuple[str, ...] = ()
     unexplained: tuple[TopicName, ...] = ()
 
@@ -110,7 +110,7 @@ def import_catalog(
         tuple(_sort_by_time(importer.revisions)),
         tuple(sorted(importer.notes, key=lambda note: str(note.name))),
         (importer.namespace_count, importer.topic_count),
-        tuple(importer.apart),
+        tuple(importer.topics_with_other_numbers),
         tuple(importer.shared_files),
         tuple(importer.unexplained),
     )
@@ -130,7 +130,7 @@ class _Importer:
         self.shared_files: dict[str, bytes] = {}
         self.revisions: list[tuple[VersionFiles, ...]] = []
         self.notes: list[ImportNote] = []
-        self.apart: list[TopicName] = []
+        self.topics_with_other_numbers: list[TopicName] = []
         self.unexplained: list[TopicName] = []
         # The readable versions of topics with several kinds of events, oldest first, with the keys of their kinds.
         self.kind_versions: dict[TopicName, list[SchemaVersion]] = {}
@@ -333,14 +333,14 @@ class _Importer:
         self.notes.append(ImportNote(name, f"{subject}: {reason}"))
 
     def _compare_numbers(self, name: TopicName, declared: Sequence[SchemaVersion]) -> None:
-        """Add the topic to `apart` if Git will not number its versions, of which `declared` are declared, as the registry does."""
+        """Add the topic to `topics_with_other_numbers` if Git will not number its versions, of which `declared` are declared, as the registry does."""
         numbers = [version.number for version in self.registered.topics[name].versions]
         if name in self.kind_versions and len(declared) == 1:
             # The newest version of each kind, in the order of the keys.
             declared = [*{version.kind: version for version in self.kind_versions[name]}.values()]
         contents = {content_identity(spec(version.info).declared(version.info)) for version in declared if version.info}
         if numbers != list(range(len(contents))) or [version.number for version in declared] != numbers:
-            self.apart.append(name)
+            self.topics_with_other_numbers.append(name)
 
     def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """Add notes on unexpected facts about a declared topic."""
@@ -363,8 +363,8 @@ class _Importer:
                 for version in declared
                 if version.info
             ]
-            if apart := [f"v{number} is Git's v{git}" for number, git in pairs if number != git]:
-                self.notes.append(ImportNote(name, f"the registry's {', '.join(apart)}"))
+            if differing := [f"v{number} is Git's v{git}" for number, git in pairs if number != git]:
+                self.notes.append(ImportNote(name, f"the registry's {', '.join(differing)}"))
         elif any(get_upload_commit(version.info) for version in current[:-1]):
             message = (
                 "older versions were uploaded by `apply` from commits of another history, so that `plan` will fail for "

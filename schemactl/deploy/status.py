@@ -190,7 +190,7 @@ class TargetStatus:
     @property
     def misread(self) -> int:
         """The number of topics with messages that would be misread now: their numbers are neither Git's nor recorded."""
-        return sum(not topic.recorded for topic in self.drift.apart)
+        return sum(not topic.recorded for topic in self.drift.number_mismatches)
 
     @property
     def unreadable(self) -> tuple[UnreadableDeclaration, ...]:

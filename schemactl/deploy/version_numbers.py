@@ -30,7 +30,7 @@ from schemactl.formats import spec
 FORMAT_VERSION = 1
 """The format of files with version numbers. A change that readers must know of raises it; new keys alone do not."""
 
-ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]
+MismatchState = Literal["readable", "deleted", "tombstone", "unexplained"]
 
 _DESCRIPTIONS = {
     "readable": "is not known to Git",
@@ -41,7 +41,7 @@ _DESCRIPTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class NumberApart:
+class NumberMismatch:
     """A number of a registry that does not mean Git's version of that number, or is recorded as something else.
 
     Attributes:
@@ -54,7 +54,7 @@ class NumberApart:
 
     registry: int
     git: int | None
-    state: ApartState
+    state: MismatchState
     recorded: bool
 
     def __str__(self) -> str:
@@ -66,11 +66,11 @@ class NumberApart:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicApart:
+class TopicMismatches:
     """A topic with numbers that are not Git's."""
 
     name: TopicName
-    numbers: tuple[NumberApart, ...]
+    numbers: tuple[NumberMismatch, ...]
 
     @property
     def recorded(self) -> bool:
@@ -92,21 +92,23 @@ class TopicApart:
         return join_first([number for number in self.numbers if not number.recorded] or self.numbers, 8)
 
 
-def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
+def find_number_mismatches(
+    git: Catalog, registry: Catalog, numbers: TargetNumbers | None
+) -> tuple[TopicMismatches, ...]:
     """Return the topics of `git` with numbers in the registry that are not Git's, sorted by name.
 
     `numbers` is the target's record; all three use the target's names.
     """
     topics = []
     for name, topic in sorted(git.topics.items()):
-        apart = find_topic_apart(
+        mismatches = find_topic_mismatches(
             topic,
             registry.versions(name),
             numbers.topics.get(name) if numbers else None,
             twin_versions=git.twin_versions(name),
         )
-        if apart.numbers:
-            topics.append(apart)
+        if mismatches.numbers:
+            topics.append(mismatches)
     return tuple(topics)
 
 
@@ -126,14 +128,14 @@ def find_lost_numbers(
     return {name: lost for name, lost in lost_by_topic.items() if lost}
 
 
-def find_topic_apart(
+def find_topic_mismatches(
     topic: Topic,
     entries: Sequence[SchemaVersion],
     recorded: TopicNumbers | None,
     *,
     twin_versions: Sequence[SchemaVersion] = (),
     spellings: bool = False,
-) -> TopicApart:
+) -> TopicMismatches:
     """Return the numbers of `entries`, a registry's list of the topic, that are not Git's.
 
     Args:
@@ -144,9 +146,9 @@ def find_topic_apart(
         spellings: include numbers that need not be recorded (see `find_other_spellings`).
     """
     if not topic.versions:
-        return TopicApart(topic.name, ())
+        return TopicMismatches(topic.name, ())
     comparison = _ListAndRecord(topic, entries, recorded, twin_versions)
-    return TopicApart(topic.name, tuple(comparison.find_apart(spellings=spellings)))
+    return TopicMismatches(topic.name, tuple(comparison.find_number_mismatches(spellings=spellings)))
 
 
 def find_other_spellings(
@@ -194,7 +196,7 @@ class _ListAndRecord:
         self.same_names_elsewhere = VersionIndex(twin_versions)
         self.live = {entry.number for entry in get_live_versions(entries)}
 
-    def find_apart(self, *, spellings: bool) -> Iterator[NumberApart]:
+    def find_number_mismatches(self, *, spellings: bool) -> Iterator[NumberMismatch]:
         deleted = [number for number, entry in self.recorded.items() if entry.deleted]
         not_recorded = () if spellings else find_other_spellings(self.topic, self.entries, [*self.by_record.values()])
         spelled = {version.number for version in not_recorded}
@@ -205,7 +207,7 @@ class _ListAndRecord:
                 # The deletion of a schema that Git no longer declares is expected.
                 if self.topic.schema is not None or entry.number in self.recorded:
                     is_recorded = entry.number <= max(deleted, default=-1)
-                    yield NumberApart(entry.number, None, "tombstone", is_recorded)
+                    yield NumberMismatch(entry.number, None, "tombstone", is_recorded)
                 continue
             git = self.git.find(entry)
             recorded = self._is_recorded(entry, entry.info)
@@ -219,10 +221,10 @@ class _ListAndRecord:
             )
             if is_own or is_the_twins or entry.number in spelled:
                 continue
-            state: ApartState = "readable" if entry.number in self.live else "deleted"
+            state: MismatchState = "readable" if entry.number in self.live else "deleted"
             if git is None and get_upload_commit(entry.info):
                 state = "unexplained"
-            yield NumberApart(entry.number, git.number if git else None, state, recorded)
+            yield NumberMismatch(entry.number, git.number if git else None, state, recorded)
 
     def _is_recorded(self, entry: SchemaVersion, info: SchemaInfo) -> bool:
         """Return whether, by the record, messages of the number are read with its content, or are rejected as they should be."""
@@ -242,7 +244,7 @@ class _ListAndRecord:
         return listed is not None and not is_live
 
 
-def apart_values(apart: Iterable[TopicApart]) -> list[Json]:
+def mismatch_values(topic_mismatches: Iterable[TopicMismatches]) -> list[Json]:
     """Return every number that is not Git's as JSON, for plans, drift reports and `log`; keys are never renamed."""
     return [
         {
@@ -252,7 +254,7 @@ def apart_values(apart: Iterable[TopicApart]) -> list[Json]:
             "state": number.state,
             "recorded": number.recorded,
         }
-        for topic in apart
+        for topic in topic_mismatches
         for number in topic.numbers
     ]
 

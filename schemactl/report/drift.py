@@ -20,7 +20,7 @@ from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport, difference
 from schemactl.deploy.geo_replication import ReplicatedNamespace, describe_replication, select_namespaces_of_target
 from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.steps import UnreadableDeclaration
-from schemactl.deploy.version_numbers import FORMAT_VERSION, NumberPair, TopicApart, apart_values, topic_values
+from schemactl.deploy.version_numbers import FORMAT_VERSION, NumberPair, TopicMismatches, mismatch_values, topic_values
 from schemactl.formats.type_spec import diff_definitions
 from schemactl.report.check import Shade
 from schemactl.report.document import (
@@ -117,7 +117,7 @@ def _summarize_drift(report: DriftReport) -> tuple[str, Shade]:
         rest += [format_count(len(report.pending), "pending difference")] if report.pending else []
         suffix = f", apart from {' and '.join(rest)}" if rest else ""
         return f"No drift. The registry has what Git approved{suffix}.", "good"
-    misread = sum(not topic.recorded for topic in report.apart)
+    misread = sum(not topic.recorded for topic in report.number_mismatches)
     suffix = f" Messages of {format_count(misread, 'topic')} would be misread." if misread else ""
     parts = [f"{format_count(count, 'difference')} in {format_count(names, 'place')}"] if count else []
     parts += [f"{format_count(brokers, 'setting')} of the brokers"] if brokers else []
@@ -183,7 +183,7 @@ def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespac
             }
             for name, acceptance in report.unused.items()
         ],
-        "numbers_apart": apart_values(report.apart),
+        "numbers_apart": mismatch_values(report.number_mismatches),
         "unreadable": unreadable_values(report.plan.unreadable),
         "brokers": comparison_values(report.plan.brokers),
         "replicated": replicated_values(select_namespaces_of_target(report, spaces)),
@@ -239,7 +239,7 @@ def replicated_values(spaces: Sequence[ReplicatedNamespace]) -> list[Json]:
     ]
 
 
-def render_misread_topics(misread: Sequence[TopicApart], *, target: str, color: bool = False) -> str:
+def render_misread_topics(misread: Sequence[TopicMismatches], *, target: str, color: bool = False) -> str:
     """Return the topics whose messages would be misread, with the next step, as text."""
     return "\n".join(text_lines(misread_block(misread, target=target), color=color))
 
@@ -285,7 +285,7 @@ def unreadable_block(declarations: Sequence[UnreadableDeclaration]) -> ReportBlo
 
 
 def misread_block(
-    misread: Sequence[TopicApart], *, target: str, after: bool = False, planned: bool = False
+    misread: Sequence[TopicMismatches], *, target: str, after: bool = False, planned: bool = False
 ) -> ReportBlock:
     """Return the topics whose messages would be misread, with the next step.
 

@@ -77,7 +77,9 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
     misread = [topic for topic in plan.misread if topic.name not in {refusal.name for refusal in plan.refusals}]
     if misread:
         target, planned = plan.origin.target, bool(plan.steps)
-        problems.append(misread_block(misread, target=target, after=not plan.apart_now, planned=planned))
+        problems.append(
+            misread_block(misread, target=target, after=not plan.has_unrecorded_mismatch_now, planned=planned)
+        )
     shade: Shade = "bad" if plan.leaves_out or plan.misread else "doubtful" if plan.steps else "good"
     origin = plan.origin
     tip = f" at {origin.tip.short}, {format_day(origin.tip)}" if origin.tip else ", without commits"

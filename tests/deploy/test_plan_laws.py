@@ -166,7 +166,7 @@ def test_a_registry_that_follows_generations_has_gits_numbers_at_each_moment(
         ]:
             target = catalog_of(make_topic(ORDERS, *line[:end]), sales=Policies(S.ALWAYS_COMPATIBLE))
             before = plan_for(registry, target)
-            assert (before.refusals, before.apart, before.apart_now) == ((), (), False)
+            assert (before.refusals, before.number_mismatches, before.has_unrecorded_mismatch_now) == ((), (), False)
             assert find_drift(registry, target) <= {
                 DriftKind.MISSING_VERSIONS,
                 DriftKind.TOPIC_MISSING,

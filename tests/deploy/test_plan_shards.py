@@ -156,4 +156,6 @@ def test_the_plans_of_all_namespaces_are_the_whole_plan(
     for attribute in ("refusals", "notes"):
         entries = [entry for shard in shards for entry in getattr(shard, attribute)]
         assert Counter(map(describe, entries)) == Counter(map(describe, getattr(whole, attribute)))
-    assert {topic.name for shard in shards for topic in shard.apart} == {topic.name for topic in whole.apart}
+    assert {topic.name for shard in shards for topic in shard.number_mismatches} == {
+        topic.name for topic in whole.number_mismatches
+    }

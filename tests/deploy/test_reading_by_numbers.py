@@ -24,7 +24,7 @@ from schemactl.core.catalog import Topic
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare.target_numbers import NumberEntry, TopicNumbers
-from schemactl.deploy.version_numbers import find_topic_apart
+from schemactl.deploy.version_numbers import find_topic_mismatches
 
 pytestmark = pytest.mark.slow
 
@@ -153,15 +153,15 @@ def test_what_a_registry_no_longer_shows_is_not_taken_for_gits() -> None:
     """Pulsar shows every entry up to a tombstone as a tombstone. A recorded deletion after them was observed."""
     topic = Topic(ORDERS, make_order_info("id"), (SchemaVersion(0, make_order_info("id")),))
     versions_there = [SchemaVersion(number, None) for number in range(3)]
-    assert not find_topic_apart(topic, versions_there, None).recorded
+    assert not find_topic_mismatches(topic, versions_there, None).recorded
     for entries in (
         [NumberEntry(2, git=0)],
         [NumberEntry(0, git=0), NumberEntry(1, git=0), NumberEntry(2, foreign=make_order_info("x"))],
     ):
-        assert not find_topic_apart(
+        assert not find_topic_mismatches(
             topic, versions_there, TopicNumbers({entry.number: entry for entry in entries})
         ).recorded
-    assert find_topic_apart(topic, versions_there, TopicNumbers({2: NumberEntry(2, deleted=True)})).recorded
+    assert find_topic_mismatches(topic, versions_there, TopicNumbers({2: NumberEntry(2, deleted=True)})).recorded
 
 
 def test_where_the_registry_cannot_be_asked_the_record_is_used_and_that_is_said(estate: Estate) -> None:

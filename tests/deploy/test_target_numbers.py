@@ -24,7 +24,7 @@ from schemactl.declare.target_numbers import (
     target_versions,
 )
 from schemactl.deploy.rebuild import find_recorded_lists
-from schemactl.deploy.version_numbers import find_topic_apart
+from schemactl.deploy.version_numbers import find_topic_mismatches
 
 CONTENTS = [make_order_info("id", **{f"f{number}": 0}) for number in range(8)]
 DAY = date(2026, 11, 22)
@@ -185,7 +185,7 @@ class Life:
 
     def list_apart(self) -> set[int]:
         """The numbers that are told to be otherwise than recorded."""
-        result = find_topic_apart(self.git, self.registered, self.record).numbers
+        result = find_topic_mismatches(self.git, self.registered, self.record).numbers
         return {number.registry for number in result if not number.recorded}
 
 

@@ -25,7 +25,7 @@ from schemactl.deploy.steps.restore_strategy import RestoreStrategy
 from schemactl.deploy.steps.set_policies import SetPolicies
 from schemactl.deploy.steps.step import Phase
 from schemactl.deploy.steps.take_number import TakeNumber
-from schemactl.deploy.version_numbers import TopicApart
+from schemactl.deploy.version_numbers import TopicMismatches
 from schemactl.registry.interface import Scope
 
 __all__ = [
@@ -209,8 +209,8 @@ class Plan:
         notes: the differences that remain afterwards, by topic.
         refusals: the topics and policies that are left out, with the reasons; they have no steps.
         lists: the lists that a rebuild restores, as `version_numbers.topic_value` writes them, or None for other plans.
-        apart: the topics with numbers that will not be Git's after all steps.
-        apart_now: whether a topic has such a number already that is not recorded.
+        number_mismatches: the topics with numbers that will not be Git's after all steps.
+        has_unrecorded_mismatch_now: whether a topic has such a number already that is not recorded.
         whole: whether it was made for all topics, so that topics without a step are complete.
         unreadable: the approved declarations that cannot be read, which the plan leaves out.
         upgrade_first: the clients to upgrade first, for each topic (or `TOPIC#KIND`) with a version to register; empty if unknown.
@@ -225,8 +225,8 @@ class Plan:
     notes: tuple[PlanNote, ...]
     refusals: tuple[PlanRefusal, ...]
     lists: tuple[Json, ...] | None = None
-    apart: tuple[TopicApart, ...] = ()
-    apart_now: bool = False
+    number_mismatches: tuple[TopicMismatches, ...] = ()
+    has_unrecorded_mismatch_now: bool = False
     whole: bool = True
     unreadable: tuple[UnreadableDeclaration, ...] = ()
     upgrade_first: Mapping[str, UpgradeFirst] = field(default_factory=dict, compare=False)
@@ -244,9 +244,9 @@ class Plan:
         return tuple(refusal for refusal in self.refusals if refusal.allow)
 
     @property
-    def misread(self) -> tuple[TopicApart, ...]:
+    def misread(self) -> tuple[TopicMismatches, ...]:
         """The topics with numbers that will differ from the record, so that messages would be misread."""
-        return tuple(topic for topic in self.apart if not topic.recorded)
+        return tuple(topic for topic in self.number_mismatches if not topic.recorded)
 
 
 # The order of steps, and which of them may run in parallel
