@@ -662,7 +662,7 @@ class GeneratedKinds:
     def _find_topic(self, version: int) -> GeneratedTopic[Any]:
         """Return the topic of the kind that `version` belongs to, or of the first kind for an unknown version."""
         first = next(iter(self.kinds.values()))
-        return self.kinds.get(first.codec.find_kind(version), first)
+        return self.kinds.get(first.codec.find_kind_key(version), first)
 
     @property
     def struct(self) -> StructType:

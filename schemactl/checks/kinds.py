@@ -22,7 +22,7 @@ def join_kind_names(approved_topic: Topic, declared_topic: Topic) -> tuple[KindN
     return (*(name for name in approved_topic.kind_names if name not in declared_names), *declared_names)
 
 
-def select_kind(comparison: Comparison, part: Topic) -> Comparison:
+def narrow_to_kind(comparison: Comparison, part: Topic) -> Comparison:
     """Return the comparison of one kind with its own versions.
 
     Args:
@@ -38,7 +38,7 @@ def select_kind(comparison: Comparison, part: Topic) -> Comparison:
         if approved_name and approved_topic:
             named_topic = replace(approved_topic, kind_names=join_kind_names(approved_topic, whole))
             record = record_name(part.schema) if part.schema else ""
-            approved_key = part.kind or named_topic.find_kind(record)
+            approved_key = part.kind or named_topic.find_kind_key(record)
             approved_topics[approved_name] = (
                 _select_approved(named_topic, approved_key, record) if approved_key else approved_topic
             )
@@ -88,7 +88,7 @@ def _select_approved(topic: Topic, key: str, record: str) -> Topic:
     versions = assign_kinds(topic.versions, topic)
     kind = _find_kind(topic, key, record)
     schema = kind.schema if kind else None
-    if not topic.kinds and topic.schema and topic.find_kind(record_name(topic.schema)) == key:
+    if not topic.kinds and topic.schema and topic.find_kind_key(record_name(topic.schema)) == key:
         schema = topic.schema
     old_key = kind.key if kind else key
     return replace(
@@ -122,7 +122,7 @@ def check_removed_kinds(
     for kind in approved_topic.kinds:
         if kind.key in declared_keys or kind.record in records:
             continue
-        part = approved_topic.select_kind(kind)
+        part = approved_topic.make_part(kind)
         numbers = [version.number for version in part.versions if version.info]
         clients = ", ".join(f"the {client.role} {client.display_name}" for client in part.clients)
         client_note = f". Its declared clients: {clients}" if clients else ""

@@ -247,7 +247,7 @@ def _list_affected_clients(
         level: the level that sets the strategy.
         target: the name of the target.
     """
-    part = (topic.get_part(version.kind) or topic) if topic.kinds else topic
+    part = (topic.find_part(version.kind) or topic) if topic.kinds else topic
     clients = tuple(client for client in part.clients if client.runs_on(target))
     earlier = tuple(other for other in part.versions if other.number < version.number)
     if not (version.info and get_live_versions(earlier) and clients):

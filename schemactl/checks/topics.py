@@ -68,7 +68,7 @@ def _check_kinds(
     findings += clients.check_client_versions(comparison, declared_topic, known_versions)
     for kind_part in replace(declared_topic, versions=known_versions).split():
         part = replace(kind_part, versions=())
-        kind_comparison = kinds.select_kind(comparison, part)
+        kind_comparison = kinds.narrow_to_kind(comparison, part)
         broker = BrokerView(stored_versions, strategy, level)
         approved_part = get_declared_topic(kind_comparison.approved, name)
         topic_check, kind_findings = _check_declared(

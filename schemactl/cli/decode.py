@@ -191,7 +191,7 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
     # A message of an unknown version is rejected with any reader.
     default_reader = writer_info or next((version.info for version in versions if version.info), None)
     reader = reader_version.info if reader_version else default_reader
-    writer_kind = topic.find_kind(record_name(writer_info)) if writer_info and topic.kinds else ""
+    writer_kind = topic.find_kind_key(record_name(writer_info)) if writer_info and topic.kinds else ""
     kind = ""
     if topic.kinds:
         # A message without a kind is rejected with any kind.

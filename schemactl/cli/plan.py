@@ -427,7 +427,7 @@ class PlanRequest:
         for (name, kind), steps in steps_by_kind.items():
             topic = self.catalog.topics[name]
             if topic.kinds:
-                topic = topic.get_part(kind) or topic
+                topic = topic.find_part(kind) or topic
             schema = steps[-1].version.info
             old_versions = [
                 version for version in topic.versions if version.number < min(step.version.number for step in steps)

@@ -190,7 +190,7 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
 def _list_kinds(history: History, topic: Topic) -> list[dict[str, Any]]:
     """Return the JSON values of the kinds of events that a topic has or had, by the approved history."""
     whole = history.catalog.topics.get(topic.name)
-    parts = [(key, whole.get_part(key)) for key in whole.list_kind_keys()] if whole else []
+    parts = [(key, whole.find_part(key)) for key in whole.list_kind_keys()] if whole else []
     return [
         {
             "kind": key,

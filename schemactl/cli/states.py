@@ -211,7 +211,7 @@ class States:
             return NamedDefinition(find(full_name, self.approved.catalog), WORK)
         declared = find(name, work.catalog, where="the working tree")
         approved = approved_topics.get(declared.name)
-        if is_kind and approved and not declared.get_kind(key) and (part := approved.get_part(key)):
+        if is_kind and approved and not declared.get_kind(key) and (part := approved.find_part(key)):
             # The working tree removes the kind.
             return NamedDefinition(part, WORK)
         return self._make_definition(find_part(text, work.catalog, where="the working tree"), WORK)
@@ -222,7 +222,7 @@ class States:
         topic_name, separator, key = name.rpartition("#")
         is_kind = bool(separator) and not find_matching_topics(name, catalog.topics)
         matches = find_matching_topics(topic_name if is_kind else name, catalog.topics)
-        is_new_kind = is_kind and len(matches) == 1 and catalog.topics[matches[0]].get_part(key) is None
+        is_new_kind = is_kind and len(matches) == 1 and catalog.topics[matches[0]].find_part(key) is None
         if not matches or is_new_kind:
             new = self.find_in_working_tree(name)
             return NamedDefinition(new.topic), new
@@ -237,7 +237,7 @@ class States:
         version = VersionIndex(approved.versions).find(info) if approved and info else None
         number = version.number if version else None
         if approved and topic.kind:
-            approved = approved.get_part(topic.kind) or replace(topic, versions=())
+            approved = approved.find_part(topic.kind) or replace(topic, versions=())
         elif approved:
             approved = _select_part(approved, number)
         return NamedDefinition(approved or replace(topic, versions=()), state, None, info, number)
@@ -246,7 +246,7 @@ class States:
 def _select_part(topic: Topic, number: int | None) -> Topic:
     """Return the part of a topic for the kind of its version with this number; the topic itself if that version has no kind."""
     key = next((version.kind for version in topic.versions if version.number == number), "")
-    return (topic.get_part(key) or topic) if key and not topic.kind else topic
+    return (topic.find_part(key) or topic) if key and not topic.kind else topic
 
 
 def _make_bare_error() -> UsageError:

@@ -207,7 +207,7 @@ def find_part(text: str, catalog: Catalog, *, where: str = "the approved history
     if not separator or find_matching_topics(text, catalog.topics) or not find_matching_topics(name, catalog.topics):
         return find(text, catalog, where=where)
     topic = find(name, catalog, where=where)
-    part = topic.get_part(key)
+    part = topic.find_part(key)
     if part is None:
         keys = topic.list_kind_keys()
         if not keys:

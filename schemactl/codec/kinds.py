@@ -84,7 +84,7 @@ class KindsCodec(BatchDecoder):
 
     def schema(self, version: int) -> Definition | KeyValue:
         """Return the schema of a version; raises UnknownVersion if it belongs to no kind."""
-        return self.codecs.get(self._any.find_kind(version), self._any).schema(version)
+        return self.codecs.get(self._any.find_kind_key(version), self._any).schema(version)
 
     def for_target(self, target: str, *, is_default: bool = False) -> KindsCodec:
         """Return a codec that decodes messages by the version numbers of `target` (see `Codec.for_target`)."""
@@ -109,13 +109,13 @@ class KindsCodec(BatchDecoder):
         number = parse_version(version)
         if number is None:
             raise Unreadable(NO_VERSION)
-        kind = self._any.find_kind(number)
+        kind = self._any.find_kind_key(number)
         if kind not in self.codecs:
             raise Unreadable(self._explain(number))
         return Event(kind, self.codecs[kind].decode_one(payload, number, key))
 
-    def select_kind(self, versions: Any, count: int, *, with_unknown: bool = True) -> Mask:  # noqa: ARG002  see Codec
-        """Return a mask of all messages (see `Codec.select_kind`)."""
+    def mask_own_messages(self, versions: Any, count: int, *, with_unknown: bool = True) -> Mask:  # noqa: ARG002  see Codec
+        """Return a mask of all messages (see `Codec.mask_own_messages`)."""
         return np.ones(count, bool)
 
     def _explain(self, number: int) -> str:
@@ -135,7 +135,7 @@ class KindsCodec(BatchDecoder):
         reasons: dict[int, str] = {}
         rows_by_kind: dict[str, list[Ints]] = {}
         for number, rows in group_rows(version_numbers):
-            kind = "" if number is None else self._any.find_kind(number)
+            kind = "" if number is None else self._any.find_kind_key(number)
             if kind in self.codecs:
                 rows_by_kind.setdefault(kind, []).append(rows)
             else:

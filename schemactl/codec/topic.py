@@ -608,12 +608,12 @@ class Codec(BatchDecoder):
             self._columns[version] = make_columns(self.schema(version), self.options)
         return self._columns[version]
 
-    def find_kind(self, version: int) -> str:
+    def find_kind_key(self, version: int) -> str:
         """Return the kind of events of a version, or "" if it is unknown or no kind ever had a record of its name."""
         is_known = version in self._by_number and version not in self._ambiguous
         return self._by_number[version].kind if is_known else ""
 
-    def select_kind(
+    def mask_own_messages(
         self, versions: pa.Array | pa.ChunkedArray | None, count: int, *, with_unknown: bool = True
     ) -> Mask:
         """Return a mask of the messages that this codec is to decode or to reject: all that are not of another kind.
@@ -625,7 +625,7 @@ class Codec(BatchDecoder):
         """
         if not self.kind or versions is None:
             return np.ones(count, bool)
-        kinds_by_number = {version.number: self.find_kind(version.number) for version in self.versions}
+        kinds_by_number = {version.number: self.find_kind_key(version.number) for version in self.versions}
         own_numbers = [number for number, kind in kinds_by_number.items() if kind == self.kind]
         other_numbers = [number for number, kind in kinds_by_number.items() if kind not in ("", self.kind)]
         version_numbers = parse_versions(versions)[0]

@@ -133,7 +133,7 @@ def list_kinds(topic: Topic) -> tuple[Approved, ...]:
             kind = topic.get_kind(key) or Kind(key, info_of(newest), "")
             current_identity = identity(kind.schema.load())
             equal_numbers = [version.number for version in versions if identity(info_of(version)) == current_identity]
-            kinds.append(Approved(topic.select_kind(kind), equal_numbers[-1] if equal_numbers else newest.number))
+            kinds.append(Approved(topic.make_part(kind), equal_numbers[-1] if equal_numbers else newest.number))
     return tuple(kinds)
 
 
@@ -144,7 +144,7 @@ def mark_other_kinds(versions: Iterable[SchemaVersion], topic: Topic, reader: Sc
     """
     if not topic.kind_names:
         return tuple(versions)
-    own_kind = topic.find_kind(record_name(reader))
+    own_kind = topic.find_kind_key(record_name(reader))
     return tuple(replace(version, kind="") if version.kind == own_kind else version for version in versions)
 
 

@@ -132,7 +132,9 @@ def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: S
 def _find_kind_texts(name: TopicName, base_contents: VersionIndex, after: Topic) -> Iterator[TextDiffers]:
     """Yield each kind of events whose definition in force has another text in the base, or is not the latest version of the kind there."""
     latest_by_kind = {
-        after.find_kind(formats.record_name(version.info)): version for version in base_contents.live if version.info
+        after.find_kind_key(formats.record_name(version.info)): version
+        for version in base_contents.live
+        if version.info
     }
     for kind in after.kinds:
         version, latest = base_contents.find(kind.schema.load()), latest_by_kind.get(kind.key)

@@ -225,7 +225,7 @@ class Topic:
             for a topic without schema, and in history for a topic that is no longer declared. For a topic with kinds, the
             definition of the newest version in force; in declared files, which do not have numbers, of the last kind.
         kinds: the declared kinds, in the order of their keys; () for a topic with one schema.
-        kind_names: every kind that was ever declared, the oldest first and the declared ones last; see `find_kind`.
+        kind_names: every kind that was ever declared, the oldest first and the declared ones last; see `find_kind_key`.
         kinds_compatibility: the strategy by which the data of each kind is judged, or None for the default of the project.
         kind: the key of the kind if this is the part of a topic for one kind (see `split`), else "".
         versions: every version, ordered by number; empty for declared files, which do not have numbers.
@@ -266,7 +266,7 @@ class Topic:
         """Return the source location nearest to a JSON pointer like `/schema/type`, or None if it was not read from a file."""
         return self.locator(pointer) if self.locator else self.source
 
-    def find_kind(self, record: str) -> str:
+    def find_kind_key(self, record: str) -> str:
         """Return the key of the kind that has or had a record of this full name, or "" if no kind ever had.
 
         If several kinds had it, the last one counts, so that a key can be renamed.
@@ -281,13 +281,13 @@ class Topic:
         """Return the keys of the declared kinds, then the keys of the removed ones."""
         return list(dict.fromkeys([*(kind.key for kind in self.kinds), *(name.key for name in self.kind_names)]))
 
-    def get_part(self, key: str) -> Topic | None:
+    def find_part(self, key: str) -> Topic | None:
         """Return the part of the topic for a kind that is or was declared (see `split`), or None if no kind ever had this key.
 
         The part of a removed kind is `deleted` and has only its versions: no schema and no clients.
         """
         if kind := self.get_kind(key):
-            return self.select_kind(kind)
+            return self.make_part(kind)
         versions = tuple(version for version in self.versions if version.info is None or version.kind == key)
         if not any(version.info for version in versions):
             return None
@@ -298,9 +298,9 @@ class Topic:
 
         Each has the definition and reader of its kind, the versions of its kind with all tombstones, and the clients of its kind.
         """
-        return tuple(map(self.select_kind, self.kinds)) if self.kinds else (self,)
+        return tuple(map(self.make_part, self.kinds)) if self.kinds else (self,)
 
-    def select_kind(self, kind: Kind) -> Topic:
+    def make_part(self, kind: Kind) -> Topic:
         """Return the part of the topic for one of its kinds (see `split`)."""
         versions = tuple(version for version in self.versions if version.info is None or version.kind == kind.key)
         indexes = [index for index, client in enumerate(self.clients) if client.has_kind(kind.key, self.versions)]

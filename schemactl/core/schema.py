@@ -182,7 +182,7 @@ class SchemaVersion:
     """An entry of a topic's version list; `info` is None for a tombstone, which a soft delete appends.
 
     Attributes:
-        kind: the key of its kind, or "" if it belongs to none (see `Topic.find_kind`).
+        kind: the key of its kind, or "" if it belongs to none (see `Topic.find_kind_key`).
     """
 
     number: int

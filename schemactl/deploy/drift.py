@@ -710,7 +710,7 @@ class VersionDrift:
 
     def _make_foreign_item(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
         if topic.kind_names and entry.info:
-            entry = replace(entry, kind=topic.find_kind(record_name(entry.info)))
+            entry = replace(entry, kind=topic.find_kind_key(record_name(entry.info)))
         type_name = entry.info.type.name if entry.info else ""
         owner = f" of the kind {entry.kind}" if entry.kind else " of no kind" if topic.kind_names else ""
         message = f"v{entry.number} ({type_name}{owner}, uploaded {format_time(entry.timestamp_ms)} UTC) has content that Git does not know"

@@ -150,7 +150,7 @@ def assign_kinds(versions: Iterable[SchemaVersion], topic: Topic) -> tuple[Schem
     if not topic.kind_names:
         return tuple(versions)
     return tuple(
-        replace(version, kind=topic.find_kind(record_name(version.info)) if version.info else "")
+        replace(version, kind=topic.find_kind_key(record_name(version.info)) if version.info else "")
         for version in versions
     )
 

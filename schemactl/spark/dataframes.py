@@ -147,7 +147,7 @@ def decode_column(
         rows, errors = decoded.rows, decoded.errors
         if codec.kind:
             # A value of another kind is null, which is not an error.
-            errors = pc.if_else(pa.array(codec.select_kind(versions, len(errors))), errors, None)
+            errors = pc.if_else(pa.array(codec.mask_own_messages(versions, len(errors))), errors, None)
         if mode == "FAILFAST":
             _fail_at_first(errors)
         value = rows.columns[0]
@@ -214,7 +214,9 @@ def decode_batch(
             yield _add_message_columns(codec.reject(part.num_rows, str(error)), part, columns)
             continue
         if codec_of_target.kind:
-            is_selected = codec_of_target.select_kind(columns.of(part)[1], part.num_rows, with_unknown=with_unknown)
+            is_selected = codec_of_target.mask_own_messages(
+                columns.of(part)[1], part.num_rows, with_unknown=with_unknown
+            )
             part = part if is_selected.all() else part.filter(pa.array(is_selected))  # noqa: PLW2901  without other kinds
         payloads, versions, keys = columns.of(part)
         start = 0

@@ -103,7 +103,7 @@ def test_the_codec_of_a_kind_leaves_other_kinds_alone() -> None:
     assert codec.encode_one({"id": 4, "zip": "99"}) == b"\x08\x02\x0499"
     assert codec.number_written() == 3
     versions = pa.array([0, 1, 3, 5, 9, None], pa.int64())
-    assert codec.select_kind(versions, 6).tolist() == [True, False, True, True, True, True]
+    assert codec.mask_own_messages(versions, 6).tolist() == [True, False, True, True, True, True]
     with pytest.raises(Unreadable, match="schema version 1 is of the kind b, and not a"):
         codec.decode_one(b"\x02", 1)
     with pytest.raises(UnknownVersion, match="is of the kind b"):

@@ -163,7 +163,7 @@ def test_versions_have_the_kinds_of_their_topic(empty_repository: Scratch, case:
         )
         for version in topic.versions
     ] == case.versions
-    assert [(kind.key, kind.record, topic.select_kind(kind).versions[-1].number) for kind in topic.kinds] == case.kinds
+    assert [(kind.key, kind.record, topic.make_part(kind).versions[-1].number) for kind in topic.kinds] == case.kinds
 
 
 def test_the_schema_of_a_topic_is_its_last_kind(empty_repository: Scratch) -> None:
