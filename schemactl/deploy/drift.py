@@ -52,7 +52,7 @@ from schemactl.deploy.broker_configuration import BrokerDifference
 from schemactl.deploy.policy_resets import find_inherited
 from schemactl.deploy.refusals import (
     HALF_DELETED,
-    Commands,
+    CommandTexts,
     describe_scalable,
     describe_way_out,
     finish_deletion,
@@ -273,7 +273,7 @@ def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: dat
 
 
 @dataclass(frozen=True, slots=True)
-class Advice(Commands):
+class Advice(CommandTexts):
     """The commands in fixes, and the facts that decide among them.
 
     Attributes:
@@ -292,11 +292,11 @@ class Advice(Commands):
         if isinstance(name, TopicName) and name in self.refusals:
             return self.advise_to_unblock(name)
         is_lost = name in self.lost or any(topic.namespace_name == name for topic in self.lost)
-        return f"{self.rebuild(name) if is_lost else self.apply(name)}: it {effect}"
+        return f"{self.format_rebuild(name) if is_lost else self.format_apply(name)}: it {effect}"
 
     def advise_to_unblock(self, name: TopicName) -> str:
         """Return the fix for a topic that `apply` would leave out."""
-        return f"first repair the reason why `apply` leaves the topic out: {self.plan(name)}"
+        return f"first repair the reason why `apply` leaves the topic out: {self.format_plan(name)}"
 
     def find_rejection(self, name: TopicName) -> PlanRefusal | None:
         """Return the rejection of one of Git's versions, or None if the registry would accept all of them."""
@@ -350,7 +350,7 @@ class TopicAndPolicyDrift:
     def find_differences(self) -> Iterator[DriftItem]:
         """Yield the differences of namespaces, topics, policies and partitions."""
         for relaxed_name, relaxed_topic in sorted(self.relaxed.items()):
-            cause, apply = "an `apply` was killed, or is running now", self.advice.apply(relaxed_name)
+            cause, apply = "an `apply` was killed, or is running now", self.advice.format_apply(relaxed_name)
             if relaxed_topic.updates_off:
                 space = relaxed_name.namespace_name
                 declared_space = self.declared.namespaces.get(space)
@@ -432,8 +432,8 @@ class TopicAndPolicyDrift:
                         DriftKind.NO_LONGER_DECLARED,
                         f"Git no longer declares its schema, and the registry keeps {_format_versions(get_live_versions(entries))}",
                         "`apply` deletes nothing unless it is named",
-                        f"{self.advice.apply(name, f'--allow-delete {self.advice.topic(name)}')}: it deletes it\n"
-                        f"leave it, so that old messages can be read: {self.advice.accept(name)}",
+                        f"{self.advice.format_apply(name, f'--allow-delete {self.advice.quote_topic(name)}')}: it deletes it\n"
+                        f"leave it, so that old messages can be read: {self.advice.advise_to_accept(name)}",
                         state=_build_accepted_state(name, entries),
                     )
         yield from self._find_overrides()
@@ -490,7 +490,7 @@ class TopicAndPolicyDrift:
             if policy != "schema_compatibility_strategy"
             else f"approve `{policy}: {undefined}` for the {level}: `apply` removes the {level}'s own value"
         )
-        ways = f"approve `{policy}: {registered}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.accept(name)}"
+        ways = f"approve `{policy}: {registered}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.advise_to_accept(name)}"
         effect = _OVERRIDE_EFFECTS.get(policy, "it decides which messages are kept")
         return DriftItem(
             name,
@@ -534,7 +534,7 @@ class TopicAndPolicyDrift:
                     "something other than `apply` set it; the registry keeps no history of policies",
                     f"approve {policy}: {current[policy]} in Git\n"
                     f"approve {policy}: {format_policy_value(inherited)}, the value that it would inherit\n"
-                    f"accept it: {self.advice.accept(name)}",
+                    f"accept it: {self.advice.advise_to_accept(name)}",
                     state=Acceptance(policies=Policies.of({policy: registered})),
                 )
 
@@ -550,7 +550,7 @@ class TopicAndPolicyDrift:
                 "the broker because it was unused",
                 self.advice.advise_to_apply(name, "creates it, and gives the versions the numbers that are recorded")
                 if name in self.advice.lost or name in self.advice.refusals
-                else f"{self.advice.advise_to_apply(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
+                else f"{self.advice.advise_to_apply(name, 'creates it')}\n{self.advice.format_rebuild(name)}: if messages of old versions are still to "
                 "be read, it gives the versions the numbers they had",
                 is_pending=is_new(name, self.applied),
             )
@@ -584,44 +584,44 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
     cause = "the approved history never declared it; the registry does not show who created it"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
-        fix = f"`schemactl import {advice.on} --namespace {quote(str(space))}`\nleave it: {advice.accept(space, unmanaged=True)}"
+        fix = f"`schemactl import {advice.target_option} --namespace {quote(str(space))}`\nleave it: {advice.advise_to_accept(space, unmanaged=True)}"
         yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
     for name, topic in sorted(state.catalog.topics.items()):
         if name.schema_id in declared:
             continue
         accepted_state = _build_accepted_state(name, topic.versions)
-        fix = f"leave it: {advice.accept(name, unmanaged=True)}"
-        if wedge := find_blocking_version(topic.versions, advice.origin.release):
-            yield _make_wedged_item(name, wedge, advice, fix=fix, state=accepted_state)
+        fix = f"leave it: {advice.advise_to_accept(name, unmanaged=True)}"
+        if blocking_version := find_blocking_version(topic.versions, advice.origin.release):
+            yield _make_wedged_item(name, blocking_version, advice, fix=fix, state=accepted_state)
             continue
         readable = get_live_versions(topic.versions)
         types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
         content = f"{_format_versions(readable)} ({types})" if readable else "no schema"
         if not accepted_state.undeclarable:
-            fix = f"`schemactl import {advice.on} --topic {quote(name.schema_id)}`\n{fix}"
+            fix = f"`schemactl import {advice.target_option} --topic {quote(name.schema_id)}`\n{fix}"
         message = f"a topic that Git does not declare, with {content}"
         yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=accepted_state)
 
 
 def _make_wedged_item(
-    name: TopicName, wedge: SchemaVersion, advice: Advice, *, fix: str, state: Acceptance | None
+    name: TopicName, blocking_version: SchemaVersion, advice: Advice, *, fix: str, state: Acceptance | None
 ) -> DriftItem:
     """Return the difference of a topic whose schema Git does not declare and whose brokers store nothing after a version."""
     release = advice.origin.release
     reason, note = "", ""
-    if wedge.info:
-        reason = next((problem.message for problem in problems(wedge.info, release)), "")
+    if blocking_version.info:
+        reason = next((problem.message for problem in problems(blocking_version.info, release)), "")
         with suppress(InvalidSchema):
-            identity(wedge.info)
+            identity(blocking_version.info)
             note = ". Its messages can be read, as they do not need the default"
     return DriftItem(
         name,
         DriftKind.WEDGED,
-        f"the topic is blocked by the registry's v{wedge.number}, and Git declares no schema for the topic: brokers "
+        f"the topic is blocked by the registry's v{blocking_version.number}, and Git declares no schema for the topic: brokers "
         f"of Pulsar {release} cannot read that version ({reason}), and reject every later schema{note}",
         "it was the first version, and a broker checks defaults only in later versions",
-        f"{describe_way_out(advice.delete(name, '--force-delete'))}\n{fix}",
-        version=wedge,
+        f"{describe_way_out(advice.format_delete(name, '--force-delete'))}\n{fix}",
+        version=blocking_version,
         state=state,
     )
 
@@ -682,8 +682,8 @@ class VersionDrift:
                 item = self._make_foreign_item(name, topic, pair, entry)
                 if not topic.versions:
                     item = replace(item, state=_build_accepted_state(name, entries))
-                is_wedge = item.kind is DriftKind.WEDGED  # a recorded number does not change that
-                yield item if is_wedge else replace(item, accepted=decided.get(entry.number))
+                is_blocked = item.kind is DriftKind.WEDGED  # a recorded number does not change that
+                yield item if is_blocked else replace(item, accepted=decided.get(entry.number))
         if topic.schema is None:
             return
         # Where Git itself has a tombstone, a new generation began.
@@ -701,7 +701,7 @@ class VersionDrift:
                 f"the registry does not have the recorded number{'s' if len(lost) > 1 else ''} {format_ranges(lost)}",
                 "the schema was deleted together with its topic, which was then created again (a connecting client is "
                 "enough for that), or was deleted by force, or the registry lost it; the registry does not show which",
-                f"{self.advice.rebuild(name)}: it gives every version its recorded number; `apply` would give other numbers",
+                f"{self.advice.format_rebuild(name)}: it gives every version its recorded number; `apply` would give other numbers",
             )
         elif registered and entries:
             yield from self._compare_missing_versions(name, pairs, entries)
@@ -728,10 +728,12 @@ class VersionDrift:
             if are_updates_off
             else "; connecting is enough where `is_allow_auto_update_schema` is not false, and here it is not"
         )
-        if rejection and rejection.wedged_by == entry.number:
+        if rejection and rejection.blocked_by == entry.number:
             kind, message, fix = DriftKind.WEDGED, rejection.message, rejection.fix
         elif not topic.schema and find_blocking_version([entry], self.advice.origin.release):
-            return _make_wedged_item(name, entry, self.advice, fix=f"leave it: {self.advice.accept(name)}", state=None)
+            return _make_wedged_item(
+                name, entry, self.advice, fix=f"leave it: {self.advice.advise_to_accept(name)}", state=None
+            )
         else:
             problem = (
                 next((reason.message for reason in problems(entry.info, self.advice.origin.release)), "")
@@ -752,30 +754,28 @@ class VersionDrift:
             effect = "its messages are then decoded with its own definition"
             if topic.kinds and not entry.kind:
                 effect = "readers then reject its messages, which are of no declared kind"
-            record = f"{advice.accept(name)}: {effect}"
+            record = f"{advice.advise_to_accept(name)}: {effect}"
             type_ = declared_kind.schema.type if declared_kind else topic.schema.type
             if problem or (entry.info and entry.info.type is not type_):
                 return record
             if topic.kinds and declared_kind is None:
                 return (
-                    f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` "
+                    f"{record}\n`schemactl registry get {advice.quote_topic(name)} --version {entry.number} {advice.target_option}` "
                     "shows the definition: if it is "
                     "another kind of event, declare it with a key under `schemas`, and merge that"
                 )
             return (
-                f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: to "
+                f"{record}\n`schemactl registry get {advice.quote_topic(name)} --version {entry.number} {advice.target_option}` shows the definition: to "
                 "adopt it, add it to the topic's definition, and merge that"
             )
-        delete = f"{advice.delete(name, '--allow-delete')}: its messages can then not be read"
+        delete = f"{advice.format_delete(name, '--allow-delete')}: its messages can then not be read"
         if all(
             version.info and version.info.type in WITHOUT_SCHEMA
             for version in get_live_versions(self.topics[name].versions)
         ):
-            delete = (
-                f"{advice.delete(name, '--force-delete')}: it does not describe messages, and keeps typed clients out"
-            )
+            delete = f"{advice.format_delete(name, '--force-delete')}: it does not describe messages, and keeps typed clients out"
         declare = "" if problem else "approve it: declare it in Git\n"
-        return f"{declare}{delete}\nleave it: {advice.accept(name)}"
+        return f"{declare}{delete}\nleave it: {advice.advise_to_accept(name)}"
 
     def _make_unexplained_item(
         self, name: TopicName, entry: SchemaVersion, message: str, stamp: str, nearest: SchemaVersion | None
@@ -815,7 +815,7 @@ class VersionDrift:
         tombstone = next((entry for entry in reversed(entries) if entry.info is None), None)
         when = f" at {format_time(tombstone.timestamp_ms)} UTC" if tombstone and tombstone.timestamp_ms else ""
         fix = (
-            f"{self.advice.accept(name)}: messages with those numbers are then rejected"
+            f"{self.advice.advise_to_accept(name)}: messages with those numbers are then rejected"
             if is_whole
             else self.advice.advise_to_apply(
                 name, "registers the missing versions under new numbers; record these afterwards"
@@ -823,7 +823,7 @@ class VersionDrift:
         )
         # A broker shows nothing from before a tombstone: without later versions, it is unknown who had registered the hidden ones.
         start_again = (
-            f"{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
+            f"{self.advice.format_restart(name)}: it deletes everything there, and restores the numbers from before"
         )
         if name not in self.recorded and readable and not any(get_upload_commit(entry.info) for entry in readable):
             start_again = (
@@ -856,10 +856,10 @@ class VersionDrift:
             holder = self.applied(name) if self.applied else None
             applied_numbers = {version.number for version in holder.versions} if isinstance(holder, Topic) else set()
             rejection = self.advice.find_rejection(name)
-            wedge = rejection.wedged_by if rejection else None
-            is_gits = any(pair.git and pair.registry and pair.registry.number == wedge for pair in pairs)
+            blocked_by = rejection.blocked_by if rejection else None
+            is_gits = any(pair.git and pair.registry and pair.registry.number == blocked_by for pair in pairs)
             # A foreign version that blocks the topic is a separate difference.
-            stuck = rejection if wedge is None or is_gits else None
+            stuck = rejection if blocked_by is None or is_gits else None
             yield DriftItem(
                 name,
                 DriftKind.WEDGED if is_gits else DriftKind.MISSING_VERSIONS,
@@ -886,7 +886,7 @@ class VersionDrift:
             if lost
             else self.advice.advise_to_unblock(name)
             if name in self.advice.refusals
-            else f"{self.advice.advise_to_apply(name, 'registers them')}\n{self.advice.rebuild(name)}: if messages of old versions are still to be "
+            else f"{self.advice.advise_to_apply(name, 'registers them')}\n{self.advice.format_rebuild(name)}: if messages of old versions are still to be "
             "read, it gives them the numbers they had",
             # Without a trace of an apply, the topic may have been deleted and created again.
             is_pending=lost is None and self.applied is not None and is_new(name, self.applied),
@@ -900,7 +900,7 @@ class VersionDrift:
             "something other than `apply` took a number, or versions were applied in another order than Git's",
             self.advice.advise_to_unblock(name)
             if name in self.advice.refusals
-            else f"{self.advice.accept(name)}. `schemactl log {self.advice.topic(name)} {self.advice.on}` shows both numbers",
+            else f"{self.advice.advise_to_accept(name)}. `schemactl log {self.advice.quote_topic(name)} {self.advice.target_option}` shows both numbers",
         )
 
 

@@ -150,7 +150,7 @@ def _refusal_value(refusal: PlanRefusal) -> Json:
         "answer": None if refusal.answer is None else answer_value(refusal.answer),
         "reason": refusal.message,
         "fix": refusal.fix,
-        "wedged_by": refusal.wedged_by,
+        "wedged_by": refusal.blocked_by,
         **({"allow": refusal.allow} if refusal.allow else {}),
     }
 

@@ -182,7 +182,7 @@ class Planner(PredictedState):
         self.registry_state = registry_state
         self.approved = select_applicable(approved)
         self.origin = origin
-        self.commands = refusals.Commands(origin)
+        self.commands = refusals.CommandTexts(origin)
         self.permissions = permissions
         self.waiting: Mapping[TopicName, Awaited] = {}
         self.numbers = numbers
@@ -540,7 +540,7 @@ class Planner(PredictedState):
 
     def _make_relaxing_command(self, name: TopicName) -> str:
         """Return the command that registers the topic's versions under ALWAYS_COMPATIBLE; a rebuild has another one."""
-        return self.commands.apply(name, RELAX)
+        return self.commands.format_apply(name, RELAX)
 
     def _find_restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
         """Return the command that deletes the registry's versions and registers Git's, or None if that would not help."""
@@ -548,7 +548,7 @@ class Planner(PredictedState):
             return None  # it would register the recorded numbers, not Git's
         for strategy, options in ((self.get_strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
             if self._predict_uploads(name, git, strategy, ()).rejected is None:
-                return self.commands.start_again(name, *options)
+                return self.commands.format_restart(name, *options)
         return None
 
     def _predict_uploads(
@@ -675,7 +675,7 @@ class Planner(PredictedState):
             message = (
                 f"Git's v{format_ranges(version_numbers)} {verb} registered {registered_form}, and declared {declared_form}: brokers without "
                 f"automatic updates reject producers that send the declared form. `schemactl registry put {version_name} "
-                f"{self.commands.on}` uploads it, and {self.commands.accept(topic.name)} then records its number"
+                f"{self.commands.target_option}` uploads it, and {self.commands.advise_to_accept(topic.name)} then records its number"
             )
             yield PlanNote(topic.name, PlanNoteKind.OTHER_FORM, message)
 
@@ -746,9 +746,9 @@ class Planner(PredictedState):
 
     def _advise_to_skip(self, names: Iterable[TopicName]) -> str:
         """Return the advice to apply the rest without these topics."""
-        skipped = " ".join(f"--skip {self.commands.topic(name)}" for name in names)
+        skipped = " ".join(f"--skip {self.commands.quote_topic(name)}" for name in names)
         return (
-            f"repair that first\n`schemactl apply {self.commands.on} {skipped}`: everything else is applied, "
+            f"repair that first\n`schemactl apply {self.commands.target_option} {skipped}`: everything else is applied, "
             "policies included"
         )
 

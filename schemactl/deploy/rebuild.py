@@ -256,7 +256,7 @@ class _Rebuilder(Planner):
         return (
             f"version numbers cannot be restored: {problem}",
             (
-                f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first; its messages "
+                f"the same command with `--force-delete {self.commands.quote_topic(name)}` deletes that first; its messages "
                 "would then be decoded with the wrong schema"
             ),
         )

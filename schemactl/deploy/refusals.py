@@ -34,20 +34,22 @@ _MAX_MESSAGE = 500
 """The maximum length of a shown registry message, in characters."""
 
 HALF_DELETED = "is being deleted: the deletion was started but is not finished, so no topic can be created in it"
-_NO_OLDER = "a broker does not return schemas from before a deletion, so consumers of such messages fail"
+_MESSAGES_WOULD_BE_UNREADABLE = (
+    "a broker does not return schemas from before a deletion, so consumers of such messages fail"
+)
 _NOT_APPROVED_YET = "change the definition before the merge: this version is not approved yet"
 _ORPHANED = (
     "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
 )
-_NEVER_STORED = (
+_REPLACE_DEFINITION = (
     "raise the topic's `generation` with a definition that this Pulsar release accepts, once the topic retains no "
     "messages: the present definition can never be uploaded, and neither can any later one"
 )
-_WEDGED_BY_GIT = (
+_RAISE_GENERATION = (
     "raise the topic's `generation` with the next definition, once the topic retains no messages\nbring the "
     "brokers to a release that reads it"
 )
-_READ_AS_GITS = (
+_MESSAGES_WOULD_BE_MISREAD = (
     "it deletes every version in the registry, and versions get Git's numbers again. Messages written with {what} "
     "would be decoded as Git's versions: do this only if no such message is left"
 )
@@ -58,57 +60,58 @@ _MAX_REPEATED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Commands:
-    """The commands that a fix names, for one target, each limited to one topic or namespace."""
+class CommandTexts:
+    """The texts of the commands that a fix names, for one target, each limited to one topic or namespace.
+
+    Commands are in backticks; options and names are not.
+    """
 
     origin: Origin
 
     @property
-    def on(self) -> str:
+    def target_option(self) -> str:
         """The option that names the target."""
         return f"--target {quote(self.origin.target)}"
 
-    def topic(self, name: TopicName) -> str:
+    def quote_topic(self, name: TopicName) -> str:
         """Return a topic's declared name, quoted for a shell."""
         return quote(self.origin.declared_topic(name).schema_id)
 
-    def apply(self, name: NamespaceName | TopicName, *options: str) -> str:
+    def format_apply(self, name: NamespaceName | TopicName, *options: str) -> str:
         """Return the `apply` of one namespace or topic."""
         return self._format_command("apply", name, *options)
 
-    def plan(self, name: NamespaceName | TopicName) -> str:
+    def format_plan(self, name: NamespaceName | TopicName) -> str:
         """Return the `plan` of one namespace or topic."""
         return self._format_command("plan", name)
 
-    def rebuild(self, name: NamespaceName | TopicName, *options: str) -> str:
+    def format_rebuild(self, name: NamespaceName | TopicName, *options: str) -> str:
         """Return the `rebuild` of one namespace or topic."""
         return self._format_command("rebuild", name, *options)
 
-    def start_again(self, name: TopicName, *options: str) -> str:
+    def format_restart(self, name: TopicName, *options: str) -> str:
         """Return the command that deletes what a topic has and gives it Git's versions."""
-        return self.rebuild(name, f"--force-delete {self.topic(name)}", *options)
+        return self.format_rebuild(name, f"--force-delete {self.quote_topic(name)}", *options)
 
-    def allow_unreadable(self, name: TopicName) -> str:
+    def format_unreadable_option(self, name: TopicName) -> str:
         """Return the option that allows that retained messages of a topic become unreadable."""
-        return f"--allow-unreadable-messages {self.topic(name)}"
+        return f"--allow-unreadable-messages {self.quote_topic(name)}"
 
-    def delete(self, name: TopicName, how: str) -> str:
+    def format_delete(self, name: TopicName, how: str) -> str:
         """Return the deletion of a topic's schemas."""
-        return f"`schemactl registry delete {self.topic(name)} {how} {self.on}`"
+        return f"`schemactl registry delete {self.quote_topic(name)} {how} {self.target_option}`"
 
-    def accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
+    def advise_to_accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
         """Return the fix that records the drift of `name` in Git as accepted, including version numbers."""
-        command = (
-            f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._format_scope(name)}"
-        )
+        command = f"schemactl drift {self.target_option}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._format_scope(name)}"
         return f"`{command}`, commit what it writes, and merge it"
 
     def _format_command(self, command: str, name: NamespaceName | TopicName, *options: str) -> str:
-        return f"`{' '.join(['schemactl', command, self.on, self._format_scope(name), *options])}`"
+        return f"`{' '.join(['schemactl', command, self.target_option, self._format_scope(name), *options])}`"
 
     def _format_scope(self, name: NamespaceName | TopicName) -> str:
         if isinstance(name, TopicName):
-            return f"--topic {self.topic(name)}"
+            return f"--topic {self.quote_topic(name)}"
         return f"--namespace {quote(str(self.origin.declared.get(name, name)))}"
 
 
@@ -139,7 +142,7 @@ def refuse_version(
     rejected: Rejected,
     git: Sequence[SchemaVersion],
     *,
-    commands: Commands,
+    commands: CommandTexts,
     relax: str | None,
     restart: str | None,
     is_orphaned: bool,
@@ -165,25 +168,25 @@ def refuse_version(
         if entry.info and not git_contents.find(entry.info) and not get_upload_commit(entry.info)
     )
     release = commands.origin.release
-    wedge = (
+    blocking_version = (
         find_unreadable_version(registered, make_upload(version), release) if answer.outcome is Outcome.ERROR else None
     )
     broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
-    if wedge:
-        git_version = git_contents.find(wedge.info) if wedge.info else None
+    if blocking_version:
+        git_version = git_contents.find(blocking_version.info) if blocking_version.info else None
         message = (
-            f"the topic is blocked by {_describe_version(wedge, git_version)}: brokers of Pulsar {release} cannot "
+            f"the topic is blocked by {_describe_version(blocking_version, git_version)}: brokers of Pulsar {release} cannot "
             f"read that version ({broker_says}), and reject every later schema. Git's {format_version(version)} "
             "waits"
         )
-        fix = _WEDGED_BY_GIT if git_version else _list_fixes_by_deletion(name, wedge, commands, restart)
+        fix = _RAISE_GENERATION if git_version else _list_fixes_by_deletion(name, blocking_version, commands, restart)
     else:
         message = (
             f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. "
             f"{_explain_rejection(rejected, git_contents, broker_says)}"
         )
         if answer.outcome is not Outcome.INCOMPATIBLE:
-            fix = _NEVER_STORED
+            fix = _REPLACE_DEFINITION
         else:
             fix = "\n".join(_list_fixes_of_incompatibility(rejected, foreign, restart, relax))
             if set_by_others:
@@ -200,7 +203,7 @@ def refuse_version(
         version.number,
         # A broker's message quotes both definitions in full.
         replace(answer, message=answer.message[:_MAX_MESSAGE]),
-        wedged_by=wedge.number if wedge else None,
+        blocked_by=blocking_version.number if blocking_version else None,
     )
 
 
@@ -212,11 +215,13 @@ def describe_way_out(delete_command: str) -> str:
     )
 
 
-def _list_fixes_by_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
-    lines = [f"{restart}: {_READ_AS_GITS.format(what=f'v{wedge.number}')}"] if restart else []
+def _list_fixes_by_deletion(
+    name: TopicName, blocking_version: SchemaVersion, commands: CommandTexts, restart: str | None
+) -> str:
+    lines = [f"{restart}: {_MESSAGES_WOULD_BE_MISREAD.format(what=f'v{blocking_version.number}')}"] if restart else []
     lines.append(
-        f"{commands.delete(name, '--allow-delete')}, then {commands.apply(name)}: a tombstone uses a number and Git's "
-        f"versions follow it, so record the new numbers afterwards. Messages written with v{wedge.number} are "
+        f"{commands.format_delete(name, '--allow-delete')}, then {commands.format_apply(name)}: a tombstone uses a number and Git's "
+        f"versions follow it, so record the new numbers afterwards. Messages written with v{blocking_version.number} are "
         "rejected; nothing is deleted while the topic retains such messages"
     )
     return "\n".join(lines)
@@ -231,7 +236,7 @@ def _list_fixes_of_incompatibility(
         yield "approve another strategy for the topic"
     if restart and (foreign or number != git):
         subject = f"the registry's {format_version_numbers([version.number for version in foreign or get_live_versions(rejected.stored)])}"
-        yield f"{restart}: {_READ_AS_GITS.format(what=subject)}"
+        yield f"{restart}: {_MESSAGES_WOULD_BE_MISREAD.format(what=subject)}"
     if relax:
         renumbered = f"; Git's v{git} becomes v{number}; record this number afterwards" if number != git else ""
         yield f"{relax}: it keeps the registered versions, and registers the approved ones{renumbered}"
@@ -268,11 +273,13 @@ def refuse_lossy_setting(step: SetPolicies, loses: str) -> PlanRefusal:
     )
 
 
-def advise_to_allow(losses: Sequence[PlanRefusal], allowed: Iterable[str], commands: Commands) -> Iterator[PlanRefusal]:
+def advise_to_allow(
+    losses: Sequence[PlanRefusal], allowed: Iterable[str], commands: CommandTexts
+) -> Iterator[PlanRefusal]:
     """Yield the refusals of `refuse_lossy_setting` with their fix: one command that allows all of them, and the addresses that are `allowed`."""
     addresses = sorted({*allowed, *(loss.allow for loss in losses)})
     options = " ".join(f"--allow-data-loss {quote(address)}" for address in addresses)
-    command = f"`schemactl apply {commands.on} {options}`"
+    command = f"`schemactl apply {commands.target_option} {options}`"
     meant = "if that is meant" if len(addresses) == 1 else f"if all {len(addresses)} are meant"
     for position, loss in enumerate(losses):
         # Hundreds of settings need the long command only once.
@@ -281,12 +288,12 @@ def advise_to_allow(losses: Sequence[PlanRefusal], allowed: Iterable[str], comma
         yield replace(loss, fix=f"{allowing}\ndeclare a value in Git that loses no messages")
 
 
-def refuse_partitions(name: TopicName, registered: int | None, declared: int, commands: Commands) -> PlanRefusal:
+def refuse_partitions(name: TopicName, registered: int | None, declared: int, commands: CommandTexts) -> PlanRefusal:
     """Return the refusal of a number of partitions that Pulsar cannot set."""
     if registered is None:
         fix = (
             "remove `partitions` from the topic's declaration, and merge that\n"
-            f"`pulsar-admin topics delete {quote(str(name))}`, then {commands.apply(name)}: it deletes the topic with its messages and "
+            f"`pulsar-admin topics delete {quote(str(name))}`, then {commands.format_apply(name)}: it deletes the topic with its messages and "
             "schemas, and creates it with its partitions"
         )
     else:
@@ -298,14 +305,14 @@ def refuse_partitions(name: TopicName, registered: int | None, declared: int, co
     return PlanRefusal(name, message, fix)
 
 
-def refuse_waiting_topics(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterator[PlanRefusal]:
+def refuse_waiting_topics(awaited: Mapping[TopicName, Awaited], commands: CommandTexts) -> Iterator[PlanRefusal]:
     """Yield a refusal for each topic that waits for another target."""
     for name, other in awaited.items():
-        fix = f"apply it to {other.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: everything else is applied"
+        fix = f"apply it to {other.target} first\n`schemactl apply {commands.target_option} --skip {commands.quote_topic(name)}`: everything else is applied"
         yield PlanRefusal(name, other.message, fix, waits_for=other.target)
 
 
-def refuse_half_deleted_namespace(name: TopicName, commands: Commands) -> PlanRefusal:
+def refuse_half_deleted_namespace(name: TopicName, commands: CommandTexts) -> PlanRefusal:
     """Return the refusal of a topic in a namespace whose deletion is not finished."""
     message = f"the namespace {name.namespace_name} {HALF_DELETED}"
     return PlanRefusal(name, message, finish_deletion(name.namespace_name, commands))
@@ -345,13 +352,13 @@ def refuse_shadowed_topic(name: TopicName, *, is_migrated: bool) -> PlanRefusal:
     return PlanRefusal(name, describe_scalable(name, is_migrated=is_migrated), list_scalable_fixes(name))
 
 
-def refuse_occupied_name(name: TopicName, commands: Commands) -> PlanRefusal:
+def refuse_occupied_name(name: TopicName, commands: CommandTexts) -> PlanRefusal:
     """Return the refusal to create a scalable topic whose name a persistent topic has."""
     persistent = replace(name, domain="persistent")
     return PlanRefusal(
         name,
         f"{persistent} exists and would share its schemas with this scalable topic, so `apply` does not create the scalable topic",
-        f"migrate it first: `POST /admin/v2/scalable/{name.schema_id}/migrate`; then {commands.plan(name)}\n"
+        f"migrate it first: `POST /admin/v2/scalable/{name.schema_id}/migrate`; then {commands.format_plan(name)}\n"
         "leave the scalable topic out here: `exclude` of the target",
     )
 
@@ -362,27 +369,27 @@ def refuse_scalable_topic(name: TopicName, release: Release) -> PlanRefusal:
     return PlanRefusal(name, message, "leave it out here: `exclude` of the target")
 
 
-def finish_deletion(name: NamespaceName, commands: Commands) -> str:
+def finish_deletion(name: NamespaceName, commands: CommandTexts) -> str:
     """Return the fix that finishes the deletion of a namespace, and creates it again."""
     return (
-        f"`pulsar-admin namespaces delete {quote(str(name))}`, then {commands.apply(name)}: its remains are deleted, and it is "
+        f"`pulsar-admin namespaces delete {quote(str(name))}`, then {commands.format_apply(name)}: its remains are deleted, and it is "
         "created again; its schemas are kept"
     )
 
 
-def refuse_lost_schemas(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
+def refuse_lost_schemas(name: TopicName, retained: str, commands: CommandTexts) -> PlanRefusal:
     """Return the refusal to register versions on a topic that lost its schemas but retains messages with version numbers."""
     return PlanRefusal(
         name,
         f"the topic has lost its schemas, but {retained}: `apply` does not register Git's versions, because their "
         "numbers may have belonged to other definitions",
-        f"{commands.rebuild(name)}: it gives versions the numbers that the target's numbers file records, else Git's; with the file "
+        f"{commands.format_rebuild(name)}: it gives versions the numbers that the target's numbers file records, else Git's; with the file "
         "of a saved list (`apply --result`, `drift --format json`), the numbers of that list",
     )
 
 
 def refuse_unexplained_versions(
-    name: TopicName, unknown: Iterable[SchemaVersion], commands: Commands
+    name: TopicName, unknown: Iterable[SchemaVersion], commands: CommandTexts
 ) -> Iterator[PlanRefusal]:
     """Yield a refusal for each version that an `apply` uploaded but that the approved history does not have."""
     for version in unknown:
@@ -392,30 +399,30 @@ def refuse_unexplained_versions(
                 name,
                 f"the registry's v{version.number} was uploaded from commit {commit[:9]}, but the approved history does not "
                 "have its content: it was rewritten, or this clone is behind",
-                f"git fetch; if the history was rewritten, restore that commit in the approved history: `schemactl drift {commands.on}` "
+                f"git fetch; if the history was rewritten, restore that commit in the approved history: `schemactl drift {commands.target_option}` "
                 "shows how",
             )
 
 
-def refuse_deletion(name: TopicName, retained: str, commands: Commands, *, force: bool) -> PlanRefusal:
+def refuse_deletion(name: TopicName, retained: str, commands: CommandTexts, *, force: bool) -> PlanRefusal:
     """Return the refusal to delete the schema of a topic that retains messages."""
-    option = f"--{'force' if force else 'allow'}-delete {commands.topic(name)}"
+    option = f"--{'force' if force else 'allow'}-delete {commands.quote_topic(name)}"
     return PlanRefusal(
         name,
-        f"its schema cannot be deleted: {retained}, and {_NO_OLDER}",
+        f"its schema cannot be deleted: {retained}, and {_MESSAGES_WOULD_BE_UNREADABLE}",
         "let consumers read these messages, and wait until retention removes them\nkeep the schema\n"
-        f"{commands.apply(name, option, commands.allow_unreadable(name))}: if these messages are not needed",
+        f"{commands.format_apply(name, option, commands.format_unreadable_option(name))}: if these messages are not needed",
     )
 
 
-def refuse_rebuild(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
+def refuse_rebuild(name: TopicName, retained: str, commands: CommandTexts) -> PlanRefusal:
     """Return the refusal to delete the versions of a topic that retains messages, so that Git's versions get their numbers."""
     return PlanRefusal(
         name,
         f"its versions are not deleted: {retained}, and messages that carry their numbers would be unreadable, or "
         "decoded with the wrong schema",
         "let consumers read these messages, and wait until retention removes them\n"
-        f"the same command with `{commands.allow_unreadable(name)}`: if these messages are not needed",
+        f"the same command with `{commands.format_unreadable_option(name)}`: if these messages are not needed",
     )
 
 
@@ -423,7 +430,7 @@ def refuse_generation(name: TopicName, retained: str) -> PlanRefusal:
     """Return the refusal to begin a generation on a topic that retains messages."""
     return PlanRefusal(
         name,
-        f"its new generation cannot begin: {retained}, and {_NO_OLDER}",
+        f"its new generation cannot begin: {retained}, and {_MESSAGES_WOULD_BE_UNREADABLE}",
         "stop its producers, let consumers read the remaining messages, and wait until retention removes them\nuse a "
         "new topic with `renamed_from`",
     )
@@ -444,7 +451,7 @@ def refuse_undeclared_namespaces(
 
 
 def refuse_undeclared_tenant(
-    space: NamespaceName, topics: Iterable[Topic], commands: Commands
+    space: NamespaceName, topics: Iterable[Topic], commands: CommandTexts
 ) -> Iterator[PlanRefusal]:
     """Yield a refusal for each of `topics` in the missing tenant of `space`, if that tenant is not declared.
 
@@ -462,7 +469,7 @@ def refuse_undeclared_tenant(
                 f"the tenant {space.tenant} does not exist, and no file declares a namespace of it"
                 f"{did_you_mean(space.tenant, declared)}",
                 f"correct the topic's name\napprove a declaration: {_format_declaration(own, origin)}\n"
-                f"{commands.apply(own, '--create-tenants')}: it creates the tenant",
+                f"{commands.format_apply(own, '--create-tenants')}: it creates the tenant",
             )
 
 

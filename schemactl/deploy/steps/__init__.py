@@ -100,7 +100,7 @@ class PlanRefusal:
         fix: the fixes, one in each line.
         number: Git's number of the version that would be rejected, or None if the reason is not one version.
         answer: the registry's expected answer, or None if nothing would be uploaded.
-        wedged_by: the registry's version after which its brokers store nothing, or None.
+        blocked_by: the registry's version after which its brokers store nothing, or None.
         waits_for: the target that must have the topic's versions first, or "".
         allow: the address of the setting that could lose messages, which the user can allow, or "". A plan with such a refusal
             is not applied at all.
@@ -111,7 +111,7 @@ class PlanRefusal:
     fix: str
     number: int | None = None
     answer: Answer | None = None
-    wedged_by: int | None = None
+    blocked_by: int | None = None
     waits_for: str = ""
     allow: str = ""
 
