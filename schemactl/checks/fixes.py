@@ -21,7 +21,7 @@ from schemactl.core.edits import TextEdit, edit_contents
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, Source, UsageError
 from schemactl.core.schema import get_live_versions
 from schemactl.declare.files import shown
-from schemactl.declare.formatter import write
+from schemactl.declare.rewriting import write_files
 from schemactl.formats import find_renames
 from schemactl.history import Repository
 
@@ -202,7 +202,7 @@ def write_fixes(fixes: Fixes, request: CheckRequest, top: str) -> list[str]:
             # Git converts line ends between the index and the working tree.
             new_text = new_text.replace("\n", "\r\n")
         contents[path] = new_text.encode()
-    write(top, contents)
+    write_files(top, contents)
     return list(contents)
 
 

@@ -28,9 +28,9 @@ from schemactl.core.schema import Release, SchemaInfo
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
 from schemactl.declare.files import Files, decode, read_bytes
-from schemactl.declare.formatter import proved
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile, own_names
+from schemactl.declare.rewriting import select_harmless_rewrites
 from schemactl.declare.source_location import Tokens
 from schemactl.declare.text_edits import make_text_edit
 from schemactl.formats import find_misreadings, find_variants, get_pair, identity, list_native_parts, resolve, spec
@@ -754,7 +754,7 @@ def apply_harmless_edits(
             for path, file_edits in edits_by_path.items()
         }
 
-    contents_by_path = proved(files, project, declared, edit_files(edits), is_harmless)
+    contents_by_path = select_harmless_rewrites(files, project, declared, edit_files(edits), is_harmless)
     accepted = {path: edits[path] for path in contents_by_path}
     # At least one edit of each remaining file is harmful, so try the edits one by one.
     remaining_edits = [
@@ -762,7 +762,7 @@ def apply_harmless_edits(
     ]
     for path, edit in remaining_edits[:_MAX_TRIED_EDITS]:
         candidate = {**accepted, path: {*accepted.get(path, ()), edit}}
-        new_contents = proved(files, project, declared, edit_files(candidate), is_harmless)
+        new_contents = select_harmless_rewrites(files, project, declared, edit_files(candidate), is_harmless)
         if new_contents.keys() == candidate.keys():
             accepted, contents_by_path = candidate, new_contents
     return contents_by_path

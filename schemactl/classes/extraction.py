@@ -146,7 +146,7 @@ def extract(
         text = json.dumps(schema, indent=True)
     elif is_record(kind):
         _require_type(kind, "a class with annotations", type_, SchemaType.AVRO, SchemaType.JSON)
-        from schemactl.declare.formatter import laid_out_json
+        from schemactl.declare.json_formatter import format_json
 
         definition = _Definer(java, role, is_portable=is_portable, on_note=on_note).define_record(kind, "")
         if is_portable and on_note:
@@ -155,7 +155,7 @@ def extract(
                 place = f"{get_class_name(kind)} at /{'/'.join(change.parts)}"
                 on_note(f"{place}: Go's client registers another definition, because {change.message}. {change.fix}")
         # The bytes of a default are often not text, so control characters are escaped.
-        text = laid_out_json(escape(json.dumps(definition, ensure_ascii=False), r"[\x7f-\xa0\ud800-\udfff]"))
+        text = format_json(escape(json.dumps(definition, ensure_ascii=False), r"[\x7f-\xa0\ud800-\udfff]"))
     else:
         raise SchemactlError(
             f"cannot extract a definition from {get_class_name(kind)}",

@@ -304,9 +304,9 @@ def _render_definition(info: SchemaInfo, path: Path) -> bytes:
 
     suffix = path.suffix.lower()
     if spec(info).language == "avro" and suffix == ".avsc":
-        from schemactl.declare.formatter import laid_out_json
+        from schemactl.declare.json_formatter import format_json
 
-        return laid_out_json(info.schema.decode()).encode()
+        return format_json(info.schema.decode()).encode()
     if spec(info).language == "protobuf" and suffix == ".binpb":
         data: bytes = protobuf.load("definition").make_descriptor_set(info.schema)[0]
         return data

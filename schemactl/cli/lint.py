@@ -67,7 +67,7 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     from schemactl.checks.environments import advise_restoring
     from schemactl.checks.lint import apply_harmless_edits, lint
     from schemactl.declare import reader
-    from schemactl.declare.formatter import write
+    from schemactl.declare.rewriting import write_files
 
     outputs = parse_outputs(args.format, CHECK_FORMATS)
     files, project, top = _choose_files(args, context)
@@ -78,7 +78,7 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
     report, linted = lint(declared, project, selected)
     if args.fix and (contents := apply_harmless_edits(files, project, declared, linted)):
-        write(top, contents)
+        write_files(top, contents)
         for path in sorted(contents):
             context.say(f"fixed {path}")
         # Report the findings that remain.
@@ -155,7 +155,8 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
     Raises:
         DeclarationError: after the other files, if some cannot be read.
     """
-    from schemactl.declare.formatter import layout, write
+    from schemactl.declare.formatter import format_files
+    from schemactl.declare.rewriting import write_files
 
     is_check = args.check or args.diff or args.staged
     files, project, top = _choose_files(args, context)
@@ -169,9 +170,9 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         if not argument or (files.kind(path) != "file" and not file.is_dir()):
             raise UsageError(f"{argument!r}: no such file or folder")
         prefixes.append("" if path == "." else f"{path}/")
-    formatted = layout(files, project, tuple(prefixes) or ("",))
+    formatted = format_files(files, project, tuple(prefixes) or ("",))
     if not is_check:
-        write(top, formatted.contents)
+        write_files(top, formatted.contents)
     for path, new_data in formatted.contents.items():
         if args.diff:
             print("\n".join(render_file_diff(path, files.read(path).decode(), new_data.decode(), color=context.color)))
@@ -186,9 +187,9 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         written=not is_check,
         changed=[*formatted.contents],
         refused=[*formatted.refused],
-        unchanged=formatted.seen - changed_count - len(formatted.refused),
+        unchanged=formatted.read_count - changed_count - len(formatted.refused),
     )
-    unchanged = format_count(formatted.seen - changed_count - len(formatted.refused), "file")
+    unchanged = format_count(formatted.read_count - changed_count - len(formatted.refused), "file")
     changed_verb, unchanged_verb = ("to lay out", "formatted already") if is_check else ("laid out", "unchanged")
     context.say(f"{format_count(changed_count, 'file')} {changed_verb}, {unchanged} {unchanged_verb}")
     if formatted.problems:

@@ -21,7 +21,7 @@ from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaTyp
 from schemactl.declare import files as declare_files
 from schemactl.declare import reader
 from schemactl.declare.files import make_relative
-from schemactl.declare.formatter import laid_out_json
+from schemactl.declare.json_formatter import format_json
 from schemactl.declare.references import NAMED, AvroFile, named_types, own_names, qualified
 from schemactl.declare.source_location import JsonText
 from schemactl.declare.yaml_parser import Value, render_yaml
@@ -119,7 +119,7 @@ def _build_schema(
             try:
                 value = read(decode(info.schema))
                 value, needed = shared.extract(value) if shared else (value, {})
-                files[f"{stem}.avsc"] = laid_out_json(json_text(value)).encode()
+                files[f"{stem}.avsc"] = format_json(json_text(value)).encode()
             except (ValueError, RecursionError) as error:
                 raise InvalidSchema("the definition cannot be printed as JSON") from error
             if needed:
@@ -522,7 +522,7 @@ class CommonTypes:
                         # Topics that have nothing in common often use the same name without a namespace.
                         continue
                     usage = types.setdefault(name, _TypeUsage())
-                    usage.texts.setdefault(json.dumps(value, sort_keys=True), laid_out_json(json_text(value)))
+                    usage.texts.setdefault(json.dumps(value, sort_keys=True), format_json(json_text(value)))
                     usage.topics.add(topic)
                     usage.uses |= uses
                 for name, text in imports(half).items():

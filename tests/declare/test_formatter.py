@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 from scratch import Scratch
 
-from schemactl.declare import formatter
+from schemactl.declare import formatter, json_formatter, yaml_formatter
 from schemactl.declare.yaml_parser import read_yaml
 from schemactl.formats.avro.json_text import without_comments
 
@@ -182,7 +182,7 @@ def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(messy_re
     assert (messy_repository.path / "namespaces" / "orders.yaml").read_bytes() == TIDY.encode()
 
 
-@pytest.mark.parametrize("name", ["laid_out_yaml", "laid_out_json"])
+@pytest.mark.parametrize("name", ["format_yaml", "format_json"])
 def test_a_layout_that_would_change_what_is_declared_is_a_bug_and_not_written(
     name: str, messy_repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +193,7 @@ def test_a_layout_that_would_change_what_is_declared_is_a_bug_and_not_written(
     before = {path.name: path.read_text() for path in (messy_repository.path / "namespaces").iterdir()}
     errors = schemactl(messy_repository.path, "fmt", code=1).err
     assert "This is a bug of schemactl" in errors
-    changed_file = "orders.yaml" if name == "laid_out_yaml" else "orders.avsc"
+    changed_file = "orders.yaml" if name == "format_yaml" else "orders.avsc"
     assert read_text(messy_repository, f"namespaces/{changed_file}") == before[changed_file]
 
 
@@ -345,10 +345,10 @@ def test_a_yaml_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
         ]
         text = "---\n".join(map(writer.render_document, contents)) + rng.choice(["", "\n\n"])
         text = text.rstrip("\n") if rng.random() < 0.2 else text
-        new = formatter.laid_out_yaml("x.yaml", text)
+        new = yaml_formatter.format_yaml("x.yaml", text)
         assert read_values(new) == read_values(text)
         assert sorted(re.findall(r"# c\d+", new)) == sorted(re.findall(r"# c\d+", text))
-        assert formatter.laid_out_yaml("x.yaml", new) == new
+        assert yaml_formatter.format_yaml("x.yaml", new) == new
 
 
 def choose_document(rng: random.Random) -> dict[str, Any]:
@@ -381,10 +381,10 @@ def test_a_json_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
     rng = random.Random(seed)  # noqa: S311  no secret
     for _ in range(8):
         text = render_json(choose_value(rng, 4), rng)
-        new = formatter.laid_out_json(text)
+        new = json_formatter.format_json(text)
         assert json.loads(without_comments(new), parse_float=str) == json.loads(without_comments(text), parse_float=str)
         assert len(re.findall(r"// c|/\* c", new)) == len(re.findall(r"// c|/\* c", text))
-        assert formatter.laid_out_json(new) == new
+        assert json_formatter.format_json(new) == new
         assert "".join(without_comments(new).split()) == "".join(without_comments(text).split())
 
 
@@ -400,4 +400,4 @@ def test_a_json_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
     ],
 )
 def test_a_text_with_what_is_never_used_stays_as_it_is(text: str) -> None:
-    assert formatter.laid_out_yaml("x.yaml", text) == text
+    assert yaml_formatter.format_yaml("x.yaml", text) == text

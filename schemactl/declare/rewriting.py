@@ -1,0 +1,71 @@
+"""Rewrite declared files, after a proof that they still declare the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from schemactl.core import atomic_files
+from schemactl.core.catalog import Topic
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaInfo
+from schemactl.declare import reader
+from schemactl.declare.files import ChangedFiles, Files
+from schemactl.declare.reader import Declared
+
+
+def select_harmless_rewrites(
+    files: Files,
+    project: Project,
+    before: Declared,
+    contents: Mapping[str, bytes],
+    is_allowed: Callable[[SchemaInfo, SchemaInfo], bool],
+) -> dict[str, bytes]:
+    """Return the rewrites in `contents` that do not change any declaration, apart from changes of schemas that `is_allowed` allows.
+
+    Args:
+        files: the files before the change.
+        project: the project.
+        before: the declarations of `files`. A file with problems must not be among `contents`.
+        contents: the new contents by path.
+        is_allowed: returns whether the first schema of a topic may become the second; nothing else of a topic may change.
+    """
+    remaining = dict(contents)
+    broken_paths = {problem.source.path for problem in before.problems}
+    while remaining:
+        after = reader.read(ChangedFiles(remaining, files), project)
+        new_broken_paths = {problem.source.path for problem in after.problems} - broken_paths
+        rejected = new_broken_paths & remaining.keys()
+        if new_broken_paths and not rejected:
+            return {}
+        for name, old_topic in before.catalog.topics.items():
+            new_topic = after.catalog.topics.get(name)
+            if new_topic is None or not _is_unchanged(old_topic, new_topic, is_allowed):
+                rejected |= {*before.dependencies.get(name, ())} & remaining.keys()
+                rejected |= {old_topic.source.path} & remaining.keys() if old_topic.source else set()
+        if not rejected:
+            return {} if before.catalog.namespaces != after.catalog.namespaces else remaining
+        remaining = {path: content for path, content in remaining.items() if path not in rejected}
+    return remaining
+
+
+def _is_unchanged(old: Topic, new: Topic, is_allowed: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
+    old_parts, new_parts = old.split(), new.split()
+    return len(old_parts) == len(new_parts) and all(
+        replace(old_part, schema=None) == replace(new_part, schema=None)
+        and (
+            is_allowed(old_part.schema, new_part.schema)
+            if old_part.schema and new_part.schema
+            else old_part.schema is new_part.schema
+        )
+        for old_part, new_part in zip(old_parts, new_parts, strict=True)
+    )
+
+
+def write_files(top: str, contents: Mapping[str, bytes]) -> None:
+    """Write each file atomically below the repository's `top`; its permissions stay, as far as the umask allows."""
+    below = atomic_files.find_top_folder(top)
+    for path, content in contents.items():
+        file = Path(top, path)
+        atomic_files.write(file, content, below=below, mode=file.stat().st_mode & 0o777)
