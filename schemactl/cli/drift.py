@@ -46,7 +46,8 @@ from schemactl.report import TARGET_FORMATS
 if TYPE_CHECKING:
     from schemactl.declare.target_numbers import AcceptanceReason, TargetNumbers, TopicNumbers
     from schemactl.deploy.broker_configuration import BrokerDifference
-    from schemactl.deploy.drift import AppliedHistory, DriftItem, DriftReport
+    from schemactl.deploy.drift import DriftReport
+    from schemactl.deploy.drift_items import AppliedHistory, DriftItem
     from schemactl.deploy.refusals import Awaited, AwaitedBy
     from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.status import LastApply
@@ -266,7 +267,7 @@ class DriftRequest:
 
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
         """Return the drift between `git` and the state of the registry; `awaited` as for `make_plan`."""
-        from schemactl.deploy.drift import find
+        from schemactl.deploy.drift import find_drift
         from schemactl.deploy.planner import make_plan
         from schemactl.deploy.steps import Permissions
 
@@ -283,7 +284,7 @@ class DriftRequest:
         )
         unreadable = target.find_unreadable(scope.topics, scope.namespaces)
         plan = replace(plan, unreadable=unreadable, brokers=target.compare_brokers(state, git, self.numbers))
-        return find(
+        return find_drift(
             expected,
             state,
             plan,
@@ -472,7 +473,7 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
         request = DriftRequest.of(open_target, scope, old_numbers)
         report = request.report(*request.observe())
         git = select_part(approved.full_history.catalog, args.topic, args.namespace)
-        acceptance = _accept_numbers(git, report.held, old_numbers, target, decision)
+        acceptance = _accept_numbers(git, report.registered, old_numbers, target, decision)
         _accept_states(acceptance, report, decision, git, target)
         if not (args.topic or args.namespace):
             _accept_brokers(acceptance, report, decision)
@@ -572,7 +573,7 @@ def _accept_states(
 ) -> None:
     """Add the other drift to the acceptance: each name with a new difference, with all its differences that can be accepted."""
     from schemactl.declare.target_numbers import joined
-    from schemactl.deploy.drift import DriftKind
+    from schemactl.deploy.drift_items import DriftKind
 
     accepted = dict(acceptance.numbers.accepted)
     declared_names = {target.names.to_target(name): name for name in accepted}
@@ -587,7 +588,7 @@ def _accept_states(
         DriftKind.NUMBERS_APART,
     )
     items_by_name: dict[NamespaceName | TopicName, list[DriftItem]] = {}
-    for item in report.found:
+    for item in report.items:
         if item.state:
             items_by_name.setdefault(item.name, []).append(item)
         elif item.accepted is None and not item.is_pending and item.kind not in kinds_of_numbers:

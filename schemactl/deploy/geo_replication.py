@@ -54,7 +54,7 @@ def replicated(reports: Iterable[DriftReport]) -> tuple[ReplicatedNamespace, ...
     clusters: dict[NamespaceName, set[str]] = {}
     reports_by_cluster: dict[NamespaceName, dict[str, DriftReport]] = {}
     for report in reports:
-        for name, space in report.held.namespaces.items():
+        for name, space in report.registered.namespaces.items():
             if len(space.clusters) > 1 and name in report.origin.declared:
                 declared = report.origin.declared[name]
                 clusters.setdefault(declared, set()).update(space.clusters)
@@ -79,7 +79,7 @@ def _find_differing_numbers(space: NamespaceName, reports: Mapping[str, DriftRep
             if declared.namespace_name == space and not topic.deleted:
                 git = Generations(report.git.versions(name))
                 numbers_by_version: dict[int, int] = {}
-                for entry in report.held.versions(name):
+                for entry in report.registered.versions(name):
                     if git_version := git.find(entry):
                         numbers_by_version.setdefault(git_version.number, entry.number)
                 numbers.setdefault(declared, {})[cluster] = numbers_by_version
@@ -98,7 +98,7 @@ def select_namespaces_of_target(
     report: DriftReport, spaces: Sequence[ReplicatedNamespace]
 ) -> list[ReplicatedNamespace]:
     """Return the namespaces of `spaces` that the target of the report has."""
-    declared_names = {report.origin.declared.get(name) for name in report.held.namespaces}
+    declared_names = {report.origin.declared.get(name) for name in report.registered.namespaces}
     return [space for space in spaces if space.name in declared_names]
 
 

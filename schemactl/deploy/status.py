@@ -24,7 +24,8 @@ from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, get_live_versions
 from schemactl.deploy.broker_configuration import BrokerComparison
-from schemactl.deploy.drift import DriftKind, DriftReport
+from schemactl.deploy.drift import DriftReport
+from schemactl.deploy.drift_items import DriftKind
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
 from schemactl.deploy.steps import (
     CreateNamespace,
@@ -126,7 +127,7 @@ class TargetStatus:
         for name, topic in select_applicable(self.drift.git).topics.items():
             if topic.deleted or not topic.versions:
                 continue
-            registered = get_live_versions(self.drift.held.versions(name))
+            registered = get_live_versions(self.drift.registered.versions(name))
             version = (
                 VersionIndex(topic.versions).find(registered[-1].info) if registered and registered[-1].info else None
             )
@@ -142,7 +143,7 @@ class TargetStatus:
     @property
     def versions(self) -> int:
         """The number of their versions that can be read in the registry."""
-        return sum(len(get_live_versions(self.drift.held.versions(name))) for name in self.drift.git.topics)
+        return sum(len(get_live_versions(self.drift.registered.versions(name))) for name in self.drift.git.topics)
 
     @cached_property
     def _steps(self) -> Mapping[bool, Sequence[PlanStep]]:
@@ -231,7 +232,7 @@ class TargetStatus:
         # Of several uploads in one millisecond, the one with the highest number is the newest.
         uploads = [
             (version.timestamp_ms, version.number, commit)
-            for topic in self.drift.held.topics.values()
+            for topic in self.drift.registered.topics.values()
             for version in topic.versions
             if version.timestamp_ms is not None and (commit := get_upload_commit(version.info))
         ]

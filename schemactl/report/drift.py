@@ -16,10 +16,12 @@ from schemactl.core.terminal import format_table, on_one_line, paint
 from schemactl.core.wording import format_count, format_day, format_time, format_version, get_name_type
 from schemactl.declare.target_numbers import decision_value
 from schemactl.deploy.broker_configuration import BrokerComparison, comparison_values
-from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport, differences
+from schemactl.deploy.drift import DriftReport
+from schemactl.deploy.drift_items import DriftItem, DriftKind
 from schemactl.deploy.geo_replication import ReplicatedNamespace, describe_replication, select_namespaces_of_target
 from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.steps import UnreadableDeclaration
+from schemactl.deploy.version_drift import list_differences
 from schemactl.deploy.version_numbers import FORMAT_VERSION, NumberPair, TopicMismatches, mismatch_values, topic_values
 from schemactl.formats.type_spec import diff_definitions
 from schemactl.report.check import Shade
@@ -149,7 +151,7 @@ def _difference_lines(difference: DriftItem) -> Iterator[ReportLine]:
     registered, nearest = difference.version, difference.nearest
     if registered and registered.info and nearest and nearest.info:
         yield ReportLine(f"Against Git's {format_version(nearest)}, the nearest:", depth=2)
-        changed = differences(old=nearest.info, new=registered.info)
+        changed = list_differences(old=nearest.info, new=registered.info)
         for sign, change in changed[:_MAX_PARTS]:
             yield ReportLine(on_one_line(change), cast("Sign", sign), 3)
         if len(changed) > _MAX_PARTS:
@@ -187,7 +189,7 @@ def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespac
         "unreadable": unreadable_values(report.plan.unreadable),
         "brokers": comparison_values(report.plan.brokers),
         "replicated": replicated_values(select_namespaces_of_target(report, spaces)),
-        "topics": topic_values(git=report.git, registry=report.held),
+        "topics": topic_values(git=report.git, registry=report.registered),
     }
 
 
@@ -211,7 +213,7 @@ def _make_difference_value(difference: DriftItem) -> Json:
         if difference.nearest is None or difference.nearest.info is None:
             value["nearest"] = None
         else:
-            changed = differences(old=difference.nearest.info, new=difference.version.info)
+            changed = list_differences(old=difference.nearest.info, new=difference.version.info)
             value["nearest"] = {
                 "version": difference.nearest.number,
                 "commit": commit_value(difference.nearest.commit),

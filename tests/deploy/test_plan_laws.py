@@ -34,7 +34,8 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
-from schemactl.deploy.drift import DriftKind, find
+from schemactl.deploy.drift import find_drift
+from schemactl.deploy.drift_items import DriftKind
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import Origin, Permissions, RegisterVersion, SetPolicies
@@ -167,14 +168,14 @@ def test_a_registry_that_follows_generations_has_gits_numbers_at_each_moment(
             target = catalog_of(make_topic(ORDERS, *line[:end]), sales=Policies(S.ALWAYS_COMPATIBLE))
             before = plan_for(registry, target)
             assert (before.refusals, before.number_mismatches, before.has_unrecorded_mismatch_now) == ((), (), False)
-            assert find_drift(registry, target) <= {
+            assert find_kinds_of_drift(registry, target) <= {
                 DriftKind.MISSING_VERSIONS,
                 DriftKind.TOPIC_MISSING,
                 DriftKind.NAMESPACE_MISSING,
             }
             assert apply_plan(before, registry).failure is None
             assert plan_for(registry, target).steps == ()
-            assert find_drift(registry, target) == set()
+            assert find_kinds_of_drift(registry, target) == set()
             current = get_live_versions(target.topics[ORDERS].versions)
             versions_there = registry.read(find_scope(target)).topics[ORDERS].versions
             assert [
@@ -189,12 +190,12 @@ def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegis
     """And once a plan is carried out, only what others did is left to tell."""
     with closing(registry):
         plan = plan_for(registry, target, relax=True)
-        kinds = find_drift(registry, target)
+        kinds = find_kinds_of_drift(registry, target)
         resets = {step for step in plan.steps if isinstance(step, SetPolicies) and is_reset(step)}
         assert kinds or not (set(plan.steps) - resets or plan.refusals)
         if not plan.refusals:
             apply_plan(plan, registry)
-            assert find_drift(registry, target) <= {
+            assert find_kinds_of_drift(registry, target) <= {
                 DriftKind.FOREIGN_VERSION,
                 DriftKind.TOMBSTONE,
                 DriftKind.NUMBERS_APART,
@@ -207,9 +208,9 @@ def is_reset(step: SetPolicies) -> bool:
     return (step.from_namespace, step.from_default) != (Policies(), Policies())
 
 
-def find_drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
+def find_kinds_of_drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
     state = read_registry_state(registry, find_scope(target))
     origin = Origin("local", registry.url, registry.release, "main", None)
     plan = make_plan(state, target, origin=origin, permissions=Permissions())
-    subject = find(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))
+    subject = find_drift(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))
     return {difference.kind for difference in (*subject.differences, *subject.pending)}
