@@ -330,7 +330,7 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[s
         UsageError: if they name something that the approved history does not have.
     """
     from schemactl.deploy.target_catalog import rename_catalog
-    from schemactl.deploy.version_numbers import lists_of
+    from schemactl.deploy.version_lists import lists_of
 
     scope = receipt.scope
     names = {"topic": scope["topics"], "namespace": scope["namespaces"]}
@@ -705,7 +705,7 @@ def run_rebuild(args: argparse.Namespace, context: Context) -> int:
 def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.plan_json import plan_digest
     from schemactl.deploy.target_catalog import rename_catalog
-    from schemactl.deploy.version_numbers import read_lists
+    from schemactl.deploy.version_lists import read_lists
     from schemactl.report.plan import render_plan
 
     context.result["targets"] = []

@@ -234,7 +234,7 @@ def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | 
     """Return a function that reads the numbers that a registry gave to Git's versions, or returns None if it cannot be read."""
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.target_catalog import rename_catalog
-    from schemactl.deploy.version_numbers import topic_values
+    from schemactl.deploy.version_lists import topic_values
 
     scope, target = ready.plan.scope, ready.target
     named = rename_catalog(target.approved.catalog, target.names)

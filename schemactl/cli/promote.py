@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from schemactl.core.findings import Waiver
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import Commit
-    from schemactl.deploy.status import Promotion
+    from schemactl.deploy.promotion import Promotion
     from schemactl.history import History, Position, Repository
 
 
@@ -134,7 +134,7 @@ def _make_promotion(
     from schemactl.checks.rollout import find_version_effects
     from schemactl.comparison.changes import VersionsMissing
     from schemactl.core.catalog import Catalog
-    from schemactl.deploy.status import Promotion, changes_between
+    from schemactl.deploy.promotion import Promotion, find_changes_between
     from schemactl.history import waivers_at
     from schemactl.history.target_history import view_on_target
 
@@ -150,7 +150,7 @@ def _make_promotion(
         before = view_on_target(repository, old_history, project, target)
     is_back = before is not None and before.commits > after.commits
     older, newer = (after, before) if before and is_back else (before, after)
-    changes = changes_between(older.catalog if older else Catalog(), newer.catalog)
+    changes = find_changes_between(older.catalog if older else Catalog(), newer.catalog)
     commits = abs(after.commits - before.commits) if before else after.commits
     versions = [
         (change.name, version)

@@ -502,7 +502,8 @@ def _print_log_on_target(
     """
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.target_catalog import rename_catalog, rename_numbers, select_applicable
-    from schemactl.deploy.version_numbers import find_number_mismatches, mismatch_values, pair_up, topic_value
+    from schemactl.deploy.version_lists import pair_up, topic_value
+    from schemactl.deploy.version_numbers import find_number_mismatches, mismatch_values
     from schemactl.history.target_history import numbers_of
     from schemactl.registry.interface import Scope
     from schemactl.report import drift

@@ -30,7 +30,7 @@ from schemactl.deploy import refusals
 from schemactl.deploy.planner import RELAX, Planner
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
-from schemactl.deploy.version_numbers import NumberPair, topic_value
+from schemactl.deploy.version_lists import NumberPair, topic_value
 
 _UNKNOWN = (
     "Git declared no schema for the topic for a time: a deletion may have taken a number, which Git does not show",

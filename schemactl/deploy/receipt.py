@@ -75,7 +75,7 @@ class Receipt:
         proposed: whether the plan was for a merge that is not approved yet.
         scope: the globs of `--topic` (and, after a `!`, of `--skip`) as `topics`, and the names of `--namespace` as `namespaces`.
         options: the permissions, by the keys of `OPTIONS_SHAPE`.
-        lists: the version lists that a rebuild restores, as `version_numbers.topic_value` writes them; None for other plans.
+        lists: the version lists that a rebuild restores, as `version_lists.topic_value` writes them; None for other plans.
         steps: the number of steps.
         left_out: the topics and namespaces that the plan leaves out, each with the reason.
         misread: the topics whose messages would be misread.

@@ -1,4 +1,4 @@
-"""The status of targets (pending changes, drift, last apply), and the effects of promoting a target to another commit. No I/O."""
+"""The status of targets: pending changes, drift, and the last apply. No I/O."""
 
 from __future__ import annotations
 
@@ -8,21 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from schemactl.comparison.changes import (
-    Change,
-    NumbersDiffer,
-    VersionIndex,
-    VersionsMissing,
-    VersionsUnknown,
-    find_changes,
-    get_upload_commit,
-)
-from schemactl.comparison.revision_diff import VersionEffect
-from schemactl.core.catalog import Catalog
-from schemactl.core.findings import Waiver
+from schemactl.comparison.changes import NumbersDiffer, get_upload_commit
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.schema import Commit, get_live_versions
+from schemactl.core.schema import get_live_versions
 from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.drift import DriftReport
 from schemactl.deploy.drift_items import DriftKind
@@ -302,47 +291,3 @@ class StatusReport:
         """Return whether every target with the topic has its latest version, by Git's number."""
         number = self.approved.get(name)
         return all(latest == LatestVersion(number, number) for latest in self.topics[name].values())
-
-
-@dataclass(frozen=True, slots=True)
-class Promotion:
-    """The move of a target along the approved line.
-
-    Attributes:
-        target: its name.
-        ref: the branch or tag that its `promoted` names.
-        before: the position that it leaves, or None if nothing was promoted yet.
-        after: the position that it gets.
-        commits: the number of commits of the line between the two, with the newer one.
-        is_back: whether it goes to an older position.
-        changes: the changes from the older to the newer position.
-        waivers: the waivers that approved these changes.
-        waits_for: the targets in its `after` whose position is older than the new one.
-        effects: the effect of each version that it adds, by topic and number; empty for many topics, or if it goes back.
-    """
-
-    target: str
-    ref: str
-    before: Commit | None
-    after: Commit
-    commits: int
-    is_back: bool
-    changes: tuple[Change, ...]
-    waivers: tuple[Waiver, ...] = ()
-    waits_for: tuple[str, ...] = ()
-    effects: Mapping[tuple[TopicName, int], VersionEffect] = field(default_factory=dict, compare=False)
-
-    @property
-    def versions(self) -> int:
-        """The number of versions that the move adds, or takes back if it goes to an older position."""
-        return sum(len(change.versions) for change in self.changes if isinstance(change, VersionsMissing))
-
-
-def changes_between(older: Catalog, newer: Catalog) -> tuple[Change, ...]:
-    """Return the changes of the commits between two positions, without drafts."""
-    return tuple(
-        change
-        for change in find_changes(select_applicable(older), select_applicable(newer))
-        # Only a new generation makes an approved history differ from an earlier part of itself.
-        if not isinstance(change, VersionsUnknown | NumbersDiffer)
-    )

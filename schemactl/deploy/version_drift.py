@@ -29,7 +29,8 @@ from schemactl.deploy.drift_items import (
 from schemactl.deploy.refusals import refuse_lost_schemas
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.target_catalog import without_namespaces
-from schemactl.deploy.version_numbers import NumberPair, TopicMismatches, pair_up
+from schemactl.deploy.version_lists import NumberPair, pair_up
+from schemactl.deploy.version_numbers import TopicMismatches
 from schemactl.formats import problems, record_name
 from schemactl.formats.type_spec import diff_definitions, list_changes
 

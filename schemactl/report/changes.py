@@ -32,7 +32,7 @@ from schemactl.core.wording import (
     format_version_numbers,
     get_name_type,
 )
-from schemactl.deploy.status import Promotion
+from schemactl.deploy.promotion import Promotion
 from schemactl.formats.type_spec import PartChange
 from schemactl.report.document import by_name
 from schemactl.report.markdown import bold, code, fenced, plain, prose

@@ -28,7 +28,7 @@ from schemactl.core.json_values import OPTIONAL, Json, WaiverView, commit_value,
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit
 from schemactl.core.wording import get_name_type
-from schemactl.deploy.status import Promotion
+from schemactl.deploy.promotion import Promotion
 from schemactl.formats.type_spec import PartChange
 
 

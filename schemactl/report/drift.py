@@ -22,7 +22,8 @@ from schemactl.deploy.geo_replication import ReplicatedNamespace, describe_repli
 from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.steps import UnreadableDeclaration
 from schemactl.deploy.version_drift import list_differences
-from schemactl.deploy.version_numbers import FORMAT_VERSION, NumberPair, TopicMismatches, mismatch_values, topic_values
+from schemactl.deploy.version_lists import FORMAT_VERSION, NumberPair, topic_values
+from schemactl.deploy.version_numbers import TopicMismatches, mismatch_values
 from schemactl.formats.type_spec import diff_definitions
 from schemactl.report.check import Shade
 from schemactl.report.document import (

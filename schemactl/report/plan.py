@@ -301,7 +301,7 @@ def make_result_document(result: ApplyResult, run: Json | None = None, topics: l
     Args:
         result: the result of the apply.
         run: the run of the build server (see `core.environment`), or None.
-        topics: the version numbers afterwards (see `version_numbers.topic_value`), or None if they were not read.
+        topics: the version numbers afterwards (see `version_lists.topic_value`), or None if they were not read.
     """
     outcome = "partly applied" if result.done else "failed"
     if not result.remaining_steps and not result.plan.leaves_out and result.failure is None:

@@ -39,7 +39,7 @@ from schemactl.deploy.rebuild import Lists, make_rebuild, without_versions
 from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.steps import Permissions, Plan
 from schemactl.deploy.target_catalog import find_scope, select_applicable
-from schemactl.deploy.version_numbers import FORMAT_VERSION, read_lists, topic_values
+from schemactl.deploy.version_lists import FORMAT_VERSION, read_lists, topic_values
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import Registry, Scope
 

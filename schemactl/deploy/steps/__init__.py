@@ -208,7 +208,7 @@ class Plan:
         steps: the steps in order; steps of different topics are independent.
         notes: the differences that remain afterwards, by topic.
         refusals: the topics and policies that are left out, with the reasons; they have no steps.
-        lists: the lists that a rebuild restores, as `version_numbers.topic_value` writes them, or None for other plans.
+        lists: the lists that a rebuild restores, as `version_lists.topic_value` writes them, or None for other plans.
         number_mismatches: the topics with numbers that will not be Git's after all steps.
         has_unrecorded_mismatch_now: whether a topic has such a number already that is not recorded.
         whole: whether it was made for all topics, so that topics without a step are complete.

@@ -10,7 +10,7 @@ import pytest
 from estate import ORDERS, Estate, make_order_info
 
 from schemactl.core.schema import SchemaVersion
-from schemactl.deploy.version_numbers import pair_up
+from schemactl.deploy.version_lists import pair_up
 
 
 def list_numbers(topic: dict[str, Any]) -> list[tuple[int | None, int | None, str]]:
