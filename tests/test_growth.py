@@ -21,7 +21,7 @@ from typing import Any, Final
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from schemactl.broker import validation
+from schemactl.broker import legacy_json
 from schemactl.broker.exceptions import parse_message
 from schemactl.cli.json_lines import answer_lines
 from schemactl.cli.topic_selection import parse_version_bytes
@@ -154,9 +154,9 @@ PARSERS: Final[dict[str, Parser]] = {
     "a broker's page": _parse_answer("text/html", "<th>MESSAGE:</th><td>"),
     "a broker's JSON": _parse_answer("application/json", '{"reason":"An unexpected error occurred in the server'),
     "uploads": lambda text: http.read(text.encode()),
-    "legacy JSON": lambda text: validation.read_legacy(text.encode()),
+    "legacy JSON": lambda text: legacy_json.read_legacy_definition(text.encode()),
     "numbers in legacy JSON": _in_avro(
-        '{"type":"number","maximum":$}', lambda text: validation.read_legacy(text.encode())
+        '{"type":"number","maximum":$}', lambda text: legacy_json.read_legacy_definition(text.encode())
     ),
     "a KEY_VALUE's text": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(SchemaType.KEY_VALUE, text, {}),
     "a KEY_VALUE's value": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(

@@ -9,13 +9,13 @@ from hashlib import sha256
 from typing import Final, Protocol
 
 from schemactl.broker.exceptions import IO, NULL_POINTER, PARSE, VALIDATION, describe_exception, incompatible, is_error
+from schemactl.broker.legacy_json import read_legacy_definition
 from schemactl.broker.validation import (
     SchemaData,
     find_advanced_violation,
     get_root_name,
     make_never_readable,
     parse_avro,
-    read_legacy,
     require_readable,
     split_key_value,
 )
@@ -157,7 +157,7 @@ def _is_avro_definition(data: SchemaData, release: Release, is_fatal: Callable[[
 
 def _is_legacy(data: SchemaData) -> bool:
     try:
-        read_legacy(data.data or b"")
+        read_legacy_definition(data.data or b"")
     except JavaException as thrown:
         if thrown.exception != IO:
             raise
@@ -166,7 +166,7 @@ def _is_legacy(data: SchemaData) -> bool:
 
 
 def _check_ids(old: SchemaData, new: SchemaData) -> None:
-    old_schema, new_schema = read_legacy(old.data or b""), read_legacy(new.data or b"")
+    old_schema, new_schema = read_legacy_definition(old.data or b""), read_legacy_definition(new.data or b"")
     if old_schema is None or old_schema.id is None or new_schema is None:
         raise JavaException(
             NULL_POINTER,

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
-from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, INCOMPATIBLE, INVALID, NOT_EXIST, to_answer
 from schemactl.broker.upload import NOT_FOUND, VersionList
 from schemactl.broker.validation import SchemaData, parse_avro, read_stored, read_upload, split_key_value
@@ -155,9 +154,7 @@ def _admit_consumer(
     if client is None or client.type is SchemaType.AUTO_CONSUME:
         return Decision(allowed=True, row="C2" if client else "C1")
     if get_live_versions(topic.versions) or topic.producers or topic.consumers or topic.has_data:
-        versions = VersionList(
-            topic.versions, release, checker_changes=select_existing_checkers(release, policies.checkers)
-        )
+        versions = VersionList(topic.versions, release, checker_changes=policies.checkers)
         result = versions.check_consumer(client, policies.strategy)
         if result.exception == NOT_EXIST:
             message = (
@@ -179,9 +176,7 @@ def _admit_consumer(
 def _add_schema(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, release: Release) -> Answer:
     """Answer like AbstractTopic.addSchema: an upload, or without auto-update a search without validation."""
     if policies.is_allow_auto_update_schema:
-        versions = VersionList(
-            topic.versions, release, checker_changes=select_existing_checkers(release, policies.checkers)
-        )
+        versions = VersionList(topic.versions, release, checker_changes=policies.checkers)
         return versions.put(client, policies.strategy)
     try:
         number = VersionList(topic.versions, release).find_equal(read_upload(client))
@@ -230,8 +225,8 @@ def _require_instance(data: SchemaData, release: Release) -> None:
             f"Retrieve schema instance from schema info for type '{data.type.name}' is not supported yet",
         )
     if data.type is SchemaType.KEY_VALUE:
-        for half in split_key_value(data, release):
-            _require_instance(half, release)
+        for part in split_key_value(data, release):
+            _require_instance(part, release)
     elif data.type in _AVRO_TEXT:
         _require_record(data, release)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from schemactl.broker.checkers import DEFAULT, create_checkers
+from schemactl.broker.checkers import DEFAULT, create_checkers, select_existing_checkers
 from schemactl.broker.exceptions import (
     INCOMPATIBLE,
     NOT_EXIST,
@@ -124,10 +124,10 @@ class VersionList:
     def __init__(
         self, versions: Sequence[SchemaVersion], release: Release, *, checker_changes: tuple[str, ...] = ()
     ) -> None:
-        """Create the list; for `checker_changes`, see `create_checkers`."""
+        """Create the list; for `checker_changes`, see `create_checkers`: those that do not exist in the release do not count."""
         self.versions: list[SchemaVersion] = []
         self.release = release
-        self._checkers = create_checkers(release, checker_changes)
+        self._checkers = create_checkers(release, select_existing_checkers(release, checker_changes))
         self._clear()
         for version in versions:
             self.append(version)

@@ -1,4 +1,4 @@
-"""Parse and validate one definition like the broker's `SchemaDataValidator`, including JSON definitions of old clients."""
+"""Parse and validate one definition like the broker's `SchemaDataValidator`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from schemactl.broker.exceptions import (
     ILLEGAL_ARGUMENT,
@@ -21,6 +21,7 @@ from schemactl.broker.exceptions import (
     is_error,
     parse_message,
 )
+from schemactl.broker.legacy_json import read_legacy_definition
 from schemactl.codec.wire_format import InvalidPair, split_pair
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType
@@ -41,8 +42,6 @@ _CACHE_SIZE: Final = 4096
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
 
 _GSON_HELP: Final = "https://github.com/google/gson/blob/main/Troubleshooting.md#malformed-json"
-
-_JSON_TYPES: Final = ("any", "null", "boolean", "string", "number", "integer", "array", "object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def _validate_avro(data: SchemaData, release: Release) -> None:
         if not may_be_legacy:
             raise _make_definition_error(data) from thrown
         try:
-            read_legacy(data.data or b"")
+            read_legacy_definition(data.data or b"")
         except JavaException as legacy_thrown:
             if legacy_thrown.exception != IO:
                 raise
@@ -143,9 +142,9 @@ def _validate_primitive(data: SchemaData, _release: Release) -> None:
         )
 
 
-def _validate_halves(data: SchemaData, release: Release) -> None:
-    for half in split_key_value(data, release):
-        validate(half, release)
+def _validate_parts(data: SchemaData, release: Release) -> None:
+    for part in split_key_value(data, release):
+        validate(part, release)
 
 
 def _accept(data: SchemaData, release: Release) -> None:
@@ -162,7 +161,7 @@ _VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
     "string": _validate_string,
     "avro": _validate_avro,
     "proto": _validate_native,
-    "pair": _validate_halves,
+    "pair": _validate_parts,
     "client": _reject,
 }
 """The validators by `TypeSpec.validation`."""
@@ -180,21 +179,21 @@ def split_key_value(data: SchemaData, release: Release) -> tuple[SchemaData, Sch
         key, value, _ = split_pair(data.data)
     except InvalidPair as error:
         raise to_java_exception(error) from None
-    return _read_half(data, "key", key, release), _read_half(data, "value", value, release)
+    return _read_part(data, "key", key, release), _read_part(data, "value", value, release)
 
 
-def _read_half(pair: SchemaData, half: str, data: bytes | None, release: Release) -> SchemaData:
-    """Return the `half` (key or value) of a pair, whose bytes are `data`."""
-    name = pair.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
+def _read_part(pair: SchemaData, part: str, data: bytes | None, release: Release) -> SchemaData:
+    """Return the `part` (key or value) of a pair, whose bytes are `data`."""
+    name = pair.properties.get(f"{part}.schema.type", SchemaType.BYTES.name)
     schema_type = SchemaType.__members__.get(name)
     if schema_type is None or release < SPECS[schema_type].first_release:
         raise JavaException(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
     return SchemaData(
-        schema_type, data, _parse_half_properties(pair.properties.get(f"{half}.schema.properties"), release)
+        schema_type, data, _parse_part_properties(pair.properties.get(f"{part}.schema.properties"), release)
     )
 
 
-def _parse_half_properties(text: str | None, release: Release) -> dict[str, str]:
+def _parse_part_properties(text: str | None, release: Release) -> dict[str, str]:
     try:
         return parse_properties(text)
     except RecursionError:
@@ -362,135 +361,3 @@ def _make_jackson_message(data: bytes) -> str:
         "Failed to decode VALUE_STRING as base64 (MIME-NO-LINEFEEDS): "
         f"Illegal character '{character}' (code 0x{ord(character):x}) in base64 content"
     )
-
-
-# JSON definitions of clients before 2.1: Jackson's JSON Schema class, which brokers before 4.2 still read
-
-
-@dataclass(frozen=True, slots=True)
-class JsonSchema:
-    """The part of a legacy definition that the broker compares: its `id`, or None."""
-
-    id: str | None
-
-
-def read_legacy(data: bytes) -> JsonSchema | None:
-    """Return the legacy definition in `data`, or None for JSON `null` and for an array with only a type.
-
-    It decides like `ObjectMapper.readValue(data, JsonSchema.class)` (jackson-module-jsonSchema 2.17) about definitions of Pulsar's
-    clients: each schema has a known `type`, at the top, in `properties` and in `items`; `required` is a flag, not a list of names.
-    The types that Jackson requires of other properties, such as numbers for `maximum`, are not checked.
-
-    Raises:
-        JavaException: IO if Jackson rejects the text, ILLEGAL_ARGUMENT if it does not know the top-level `type`.
-    """
-    text = data.decode(json.detect_encoding(data), "replace")
-    try:
-        # Jackson ignores text after the first JSON value.
-        value, _ = _DECODER.raw_decode(text.lstrip(" \t\r\n"))
-        return _read_json_schema(value)
-    except (ValueError, RecursionError) as error:
-        type_name = _find_first_type(text)
-        if type_name is not None and type_name not in _JSON_TYPES:
-            raise _make_unknown_type(type_name) from None
-        raise JavaException(IO, str(error)) from None
-
-
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"Non-standard token '{name}'")
-
-
-_BLANKS: Final = " \t\r\n"
-_KEY: Final = re.compile(r'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")[ \t\r\n]*:[ \t\r\n]*')
-
-_ARRAY_OF_TYPE: Final = re.compile(r'\[[^,\]]*(?:\]|,[ \t\r\n]*[\[{"0-9tfn-])')
-
-_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_reject_constant)
-"""Reads numbers as text, since Jackson accepts a number where it expects text."""
-
-
-def _read_json_schema(value: Any) -> JsonSchema | None:
-    """Read a schema from an object, or from an array of its type and the object, which is Jackson's other form."""
-    if value is None:
-        return None
-    if isinstance(value, dict):
-        value = [value.get("type"), value]
-    type_name = _read_text(value[0]) if isinstance(value, list) and value else None
-    if type_name is None:
-        raise ValueError("missing type id property 'type'")
-    if type_name not in _JSON_TYPES:
-        raise _make_unknown_type(type_name)
-    if len(value) == 1:
-        return None
-    if len(value) > 2 or not isinstance(value[1], dict) or not _has_valid_properties(value[1]):
-        raise ValueError("a property has another shape than JsonSchema gives it")
-    return JsonSchema(_read_text(value[1].get("id")))
-
-
-def _make_unknown_type(type_name: str) -> JavaException:
-    standard = "[STRING, NUMBER, INTEGER, BOOLEAN, OBJECT, ARRAY, NULL, ANY]"
-    return JavaException(
-        ILLEGAL_ARGUMENT,
-        f"Can not resolve JsonSchema 'type' id of \"{type_name}\", not recognized as one of standard values: {standard}",
-    )
-
-
-def _find_first_type(text: str) -> str | None:
-    """Return the `type` of a text that stops being JSON after it, or None: Jackson stops at a type that it does not know."""
-    position = _skip_blanks(text, 0)
-    if text.startswith("[", position):
-        # Jackson reads one token more of an array.
-        return _read_scalar(text, position + 1) if _ARRAY_OF_TYPE.match(text, position) else None
-    while position < len(text) and text[position] in "{,":
-        match = _KEY.match(text, position + 1)
-        if match is None:
-            return None
-        name = json.loads(match[1])
-        if name == "type":
-            return _read_scalar(text, match.end())
-        try:
-            _, position = _DECODER.raw_decode(text, match.end())
-        except (ValueError, RecursionError):
-            return None
-        position = _skip_blanks(text, position)
-    return None
-
-
-def _skip_blanks(text: str, position: int) -> int:
-    while position < len(text) and text[position] in _BLANKS:
-        position += 1
-    return position
-
-
-def _read_scalar(text: str, position: int) -> str | None:
-    """Return the text that Jackson reads from a string, number or boolean at `position`, or None for another value."""
-    try:
-        value, _ = _DECODER.raw_decode(text, _skip_blanks(text, position))
-    except (ValueError, RecursionError):
-        return None
-    return _read_text(value)
-
-
-def _read_text(value: Any) -> str | None:
-    """Return the text that Jackson reads from a string or a boolean, or None for other values."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if isinstance(value, str) else None
-
-
-def _has_valid_properties(schema: dict[str, Any]) -> bool:
-    """Return whether the properties have the types that JsonSchema requires."""
-    properties, items = schema.get("properties") or {}, schema.get("items")
-    if not isinstance(properties, dict) or any(
-        isinstance(schema.get(name), list | dict) for name in ("id", "required")
-    ):
-        return False
-    return all(map(_is_json_schema, [*properties.values(), *(items if isinstance(items, list) else [items])]))
-
-
-def _is_json_schema(value: Any) -> bool:
-    try:
-        _read_json_schema(value)
-    except (ValueError, JavaException):
-        return False
-    return True

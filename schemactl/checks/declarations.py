@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Final
 
-from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import PolicyChange
 from schemactl.checks.proposal import STRICT_POLICIES, Comparison, Proposal, get_declared_topic, is_rejected
@@ -244,9 +243,7 @@ def check_tightened_topic(comparison: Comparison, topic: Topic, versions: Sequen
     if old_strategy == strategy:
         return
     release = comparison.project.release
-    stored = VersionList(
-        (), release, checker_changes=select_existing_checkers(release, comparison.project.defaults.checkers)
-    )
+    stored = VersionList((), release, checker_changes=comparison.project.defaults.checkers)
     rejected: list[int] = []
     for version in versions:
         if version.info and stored.put(version.info, strategy).outcome not in (Outcome.OK, Outcome.UNCHANGED):

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.upload import VersionList
 from schemactl.comparison.compatibility import judge_data
 from schemactl.comparison.fingerprint import compute_fingerprint
@@ -302,8 +301,7 @@ class Proposal:
     def judge(self, project: Project) -> Verdict:
         """Judge the schema for readers and for the brokers of the project's release."""
         release, broker = project.release, self.broker
-        checkers = select_existing_checkers(release, project.defaults.checkers)
-        versions = VersionList(broker.versions, release, checker_changes=checkers)
+        versions = VersionList(broker.versions, release, checker_changes=project.defaults.checkers)
         return Verdict(
             versions.put(self.schema, broker.strategy),
             versions.test(self.schema, broker.strategy),

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from schemactl.broker.checkers import select_existing_checkers
 from schemactl.broker.upload import VersionList
 from schemactl.checks.check_report import BROKER_MESSAGE, COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
@@ -310,11 +309,7 @@ def check_other_releases(comparison: Comparison, proposal: Proposal, verdict: Ve
     known_problem = next(problems(schema, project_release), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (release for release in Release if release is not project_release):
-        stored = VersionList(
-            proposal.broker.versions,
-            release,
-            checker_changes=select_existing_checkers(release, comparison.project.defaults.checkers),
-        )
+        stored = VersionList(proposal.broker.versions, release, checker_changes=comparison.project.defaults.checkers)
         answer = stored.put(schema, proposal.broker.strategy)
         problem = None if known_problem else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:

@@ -313,14 +313,12 @@ def _first_line(message: str) -> str:
 
 
 def _test_upload(topic: _RegistryTopic) -> int:
-    from schemactl.broker.checkers import select_existing_checkers
     from schemactl.comparison.compatibility import judge
 
     info = topic.read_upload()
-    checkers = select_existing_checkers(topic.registry.release, topic.registry.defaults.checkers)
     compatibility = topic.registry.test_schema(topic.name, info)
     strategy = topic.registry.strategy(topic.name)
-    verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=checkers)
+    verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=topic.registry.defaults.checkers)
     upload, breakages = verdict.broker, verdict.data
     is_compatible = upload.version is not None and compatibility.outcome is Outcome.OK
     wedge_problem = _find_wedge_problem(topic, info)

@@ -243,7 +243,6 @@ class OpenTarget:
     @property
     def origin(self) -> Origin:
         """Both sides of a plan's comparison: the current approved history and the registry."""
-        from schemactl.broker.checkers import select_existing_checkers
         from schemactl.core.catalog import list_namespaces
         from schemactl.core.names import NamespaceName
         from schemactl.deploy.steps import Origin
@@ -260,7 +259,7 @@ class OpenTarget:
             approved.ref,
             approved.tip,
             self.registry.version,
-            select_existing_checkers(release, self.registry.defaults.checkers),
+            self.registry.defaults.checkers,
             {to_target_name(name): name for name in list_namespaces(approved.catalog)},
             place.project.require_declared_namespaces,
             frozenset({_TENANT_OF_EVERY_CLUSTER, *renamed_tenants, *(name.tenant for name in namespaces)}),

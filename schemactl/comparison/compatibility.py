@@ -73,7 +73,7 @@ def judge(
         strategy: the strategy in force. UNDEFINED is not a topic's strategy; a broker that is configured with it rejects.
         release: the release whose answers the broker's verdict predicts. The data verdict depends on it only for names that the
             newest release rejects.
-        checkers: the class names of the optional Pulsar checkers in the broker's configuration.
+        checkers: the class names of the broker's optional checkers, and after a `!` of the default checkers that it does not have.
         by_any_release: whether to judge data also if neither the newest release nor `release` accepts a definition's names.
         in_force: the number of the version that is declared now, if it is not the latest (after a return to older content): data is
             compared with both.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from schemactl.broker.checkers import list_classes, select_existing_checkers
+from schemactl.broker.checkers import list_classes
 from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit, resolve_policies
 from schemactl.broker.upload import VersionList
 from schemactl.core.catalog import Catalog, Namespace, Topic
@@ -346,7 +346,6 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         # Settings have no effect here, so their defaults equal a broker's without configuration.
         settings = {name: row.default for name, row in SETTINGS.items() if row.default is not None}
         self.defaults = replace(defaults, settings=settings)
-        self._checkers = select_existing_checkers(release, defaults.checkers)
         self._clock_ms = clock_ms
 
     @property
@@ -358,7 +357,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     def configuration(self) -> BrokerConfiguration:
         """See `Registry.configuration`."""
         values = {policy: getattr(self.defaults, policy) for policy in SCHEMA_POLICIES}
-        return BrokerConfiguration(self.url, values, list_classes(self.release, self._checkers))
+        return BrokerConfiguration(self.url, values, list_classes(self.release, self.defaults.checkers))
 
     def stop_other_threads(self) -> None:
         """See `Registry.stop_other_threads`. No request here takes long."""
@@ -531,7 +530,9 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         with self._database.read():
             self.require_namespace(topic.namespace_name)
             versions, strategy = self.versions(topic), self._strategy(topic)
-        return VersionList(versions, self.release, checker_changes=self._checkers).test(info, strategy), strategy
+        return VersionList(versions, self.release, checker_changes=self.defaults.checkers).test(
+            info, strategy
+        ), strategy
 
     def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
         """See `Registry.retained`. Return "", because messages are at brokers."""
@@ -586,7 +587,9 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     def _answer_upload(
         self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
     ) -> Answer:
-        return VersionList([*map(read_entry, stored)], self.release, checker_changes=self._checkers).put(info, strategy)
+        return VersionList([*map(read_entry, stored)], self.release, checker_changes=self.defaults.checkers).put(
+            info, strategy
+        )
 
     def _read_own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
         stored = self.topic(topic)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker.validation import JsonSchema, read_legacy
+from schemactl.broker.legacy_json import JsonSchema, read_legacy_definition
 from schemactl.formats.avro.schema import JavaException
 
 
@@ -31,12 +31,12 @@ from schemactl.formats.avro.schema import JavaException
     ],
 )
 def test_jackson_reads_it(text: str, id_: str | None) -> None:
-    assert read_legacy(text.encode()) == JsonSchema(id_)
+    assert read_legacy_definition(text.encode()) == JsonSchema(id_)
 
 
 @pytest.mark.parametrize("text", ["null", "null and more", '["object"]'])
 def test_jackson_reads_null(text: str) -> None:
-    assert read_legacy(text.encode()) is None
+    assert read_legacy_definition(text.encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_jackson_reads_null(text: str) -> None:
 )
 def test_jackson_rejects_it(text: str) -> None:
     with pytest.raises(JavaException) as thrown:
-        read_legacy(text.encode())
+        read_legacy_definition(text.encode())
     assert thrown.value.exception == "IOException"
 
 
 @pytest.mark.parametrize("text", ['{"type":"OBJECT"}', '{"type":5}', '["record",1]', "[1]", '{"type":"record",'])
 def test_unknown_type_is_not_an_ioexception(text: str) -> None:
     with pytest.raises(JavaException, match="Can not resolve JsonSchema 'type' id of") as thrown:
-        read_legacy(text.encode())
+        read_legacy_definition(text.encode())
     assert thrown.value.exception == "IllegalArgumentException"
 
 
@@ -82,10 +82,10 @@ def test_unknown_type_is_not_an_ioexception(text: str) -> None:
 def test_deep_nesting_is_read_or_rejected(depth: int) -> None:
     text = '{"type":"array","items":' * depth + '{"type":"any"}' + "}" * depth
     with contextlib.suppress(JavaException):
-        assert read_legacy(text.encode()) == JsonSchema(None)
+        assert read_legacy_definition(text.encode()) == JsonSchema(None)
 
 
 @given(st.binary() | st.text().map(str.encode))
 def test_arbitrary_bytes_are_read_or_rejected(data: bytes) -> None:
     with contextlib.suppress(JavaException):
-        read_legacy(data)
+        read_legacy_definition(data)

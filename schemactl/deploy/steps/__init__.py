@@ -170,7 +170,7 @@ class Origin:
         cluster: Pulsar's name of the target's cluster, or "" if it is unknown.
         properties: the properties that uploads to the target get.
         version: the release that the registry reports, or "".
-        checkers: the optional checkers of its brokers that the predictions take into account.
+        checkers: the optional checkers of its brokers, and after a `!` the default checkers that they do not have.
         declared: Git's names of the target's renamed namespaces.
         require_declared_namespaces: whether a topic whose namespace no file declares is rejected.
         declared_tenants: the tenants, by the target's names, of namespaces that are or were declared or that the target names; None
