@@ -373,7 +373,7 @@ def _make_waiver(finding: Finding, args: argparse.Namespace, until: date, owners
 
 def _write_waivers(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
     """Add the entries to the waiver file of the working tree, and return its path."""
-    from schemactl.declare.waivers import parse_waivers, with_entries
+    from schemactl.declare.waivers import add_waivers, parse_waivers
 
     path = report.waiver_path
     file = Path(context.top) / path
@@ -386,7 +386,7 @@ def _write_waivers(report: CheckReport, waivers: list[Waiver], context: Context)
                 fix="commit it if it is new; if it has expired, change its `until` and have that reviewed",
                 source=existing.source,
             )
-    atomic_files.write(file, with_entries(path, data, waivers), below=context.top)
+    atomic_files.write(file, add_waivers(path, data, waivers), below=context.top)
     return path
 
 

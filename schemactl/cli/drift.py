@@ -442,7 +442,7 @@ def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope, names: T
 def _accept_drift(args: argparse.Namespace, context: Context) -> int:
     """Write the accepted differences to the target's numbers file; return 100 if some cannot be accepted, else 0."""
     from schemactl.core.catalog import select_part
-    from schemactl.declare.numbers_file import write_numbers
+    from schemactl.declare.numbers_writer import write_numbers
     from schemactl.declare.target_numbers import AcceptanceReason
     from schemactl.history.target_history import numbers_of
 
@@ -539,7 +539,7 @@ def _accept_numbers(
     git: Catalog, registry: Catalog, old_numbers: TargetNumbers, target: Target, decision: AcceptanceReason
 ) -> _Acceptance:
     """Return an acceptance of the version numbers that differ from Git's."""
-    from schemactl.declare.numbers_file import accept
+    from schemactl.declare.numbers_writer import record_versions
     from schemactl.deploy.target_catalog import select_applicable
     from schemactl.deploy.version_numbers import find_topic_mismatches
 
@@ -559,7 +559,7 @@ def _accept_numbers(
             acceptance.left_out.append(replace(mismatches, name=name))
             continue
         reason = replace(decision, owner=decision.owner or git.metadata(name).owner)
-        new_record = accept(topic.versions, entries, old_record, reason)
+        new_record = record_versions(topic.versions, entries, old_record, reason)
         topics.pop(name, None)
         if new_record:
             topics[name] = new_record
@@ -572,7 +572,7 @@ def _accept_states(
     acceptance: _Acceptance, report: DriftReport, decision: AcceptanceReason, git: Catalog, target: Target
 ) -> None:
     """Add the other drift to the acceptance: each name with a new difference, with all its differences that can be accepted."""
-    from schemactl.declare.target_numbers import joined
+    from schemactl.declare.target_numbers import join_acceptances
     from schemactl.deploy.drift_items import DriftKind
 
     accepted = dict(acceptance.numbers.accepted)
@@ -600,7 +600,7 @@ def _accept_states(
             acceptance.unnamed.add(name.namespace_name)
         elif new_items or declared_name in acceptance.removed:
             reason = replace(decision, owner=decision.owner or git.metadata(declared_name).owner)
-            accepted[declared_name] = joined([item.state for item in items if item.state], reason)
+            accepted[declared_name] = join_acceptances([item.state for item in items if item.state], reason)
             acceptance.accepted += new_items
     acceptance.numbers = replace(acceptance.numbers, accepted=accepted)
 

@@ -662,7 +662,7 @@ def _read_given_definition(
     """Return `start` with the definition that --from names, and the file to copy it to if it is outside of the repository."""
     from schemactl.declare.document import PROTO_FILES
     from schemactl.declare.files import AVRO_SUFFIXES, EXTERNAL_SUFFIXES
-    from schemactl.declare.writer import messages
+    from schemactl.declare.writer import list_message_names
     from schemactl.formats import SPECS
 
     path, suffix = Path(context.directory, args.definition_file).resolve(), Path(args.definition_file).suffix
@@ -677,7 +677,7 @@ def _read_given_definition(
         raise UsageError(f"--from {args.definition_file}: {error.strerror}") from error
     message = args.message or ""
     if form == "proto" and not message:
-        message_names = messages(data.decode(errors="replace")) if suffix == ".proto" else []
+        message_names = list_message_names(data.decode(errors="replace")) if suffix == ".proto" else []
         if len(message_names) != 1:
             listed = f": {', '.join(message_names[:10])}" if message_names else ""
             raise UsageError(f"--from {args.definition_file}: name its root message with --message{listed}")

@@ -214,7 +214,7 @@ class _Inliner:
         value = self._inline_schema(type_.value, type_.around, parts, type_.parts)
         self.files.pop()
         self.entries.pop()
-        return value if type_.around == namespace else qualified(value, type_.around)
+        return value if type_.around == namespace else add_namespace(value, type_.around)
 
     def _add_cycle(self, origin: Tokens, type_: ReferencedType) -> None:
         """Add a problem for files that need each other. The problem does not depend on the first file of the cycle."""
@@ -310,7 +310,7 @@ def own_names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | 
     return full_name, inside
 
 
-def qualified(value: Any, namespace: str | None) -> Any:
+def add_namespace(value: Any, namespace: str | None) -> Any:
     """Add the enclosing namespace to a definition that is moved out of it."""
     if not isinstance(value, dict) or isinstance(value.get("namespace"), str) or "." in value["name"]:
         return value
@@ -391,7 +391,7 @@ def is_among(path: str, dependencies: Collection[str]) -> bool:
     return path in dependencies or any(folder in dependencies for folder in folders_above(path))
 
 
-def among(paths: AbstractSet[str], dependencies: Collection[str]) -> set[str]:
+def select_dependencies(paths: AbstractSet[str], dependencies: Collection[str]) -> set[str]:
     """Return the files at `paths` that are dependencies, or are in one of their folders. Faster than `is_among` for many paths."""
     folders = tuple(filter(is_folder, dependencies))
     matches = {path for path in paths if path.startswith(folders)} if folders else set[str]()

@@ -92,12 +92,12 @@ class Acceptance:
         """The key in the file of an acceptance that is not about policies."""
         return "undeclarable" if self.undeclarable else "unmanaged"
 
-    def counts(self, today: date) -> bool:
+    def is_valid_on(self, today: date) -> bool:
         """Return whether it has not expired."""
         return self.decision.until is None or today <= self.decision.until
 
 
-def joined(acceptances: Iterable[Acceptance], decision: AcceptanceReason) -> Acceptance:
+def join_acceptances(acceptances: Iterable[Acceptance], decision: AcceptanceReason) -> Acceptance:
     """Join the acceptances of one namespace or topic, with `decision` as the reason."""
     result = Acceptance(decision=decision)
     for acceptance in acceptances:
@@ -205,10 +205,12 @@ def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[Target
     with a new number. A foreign version that was approved later is Git's version.
     """
     recorded = numbers.topics.get(topic.name) if numbers else None
-    return meanings(topic.versions, recorded, numbers.target if numbers else "")
+    return find_meanings(topic.versions, recorded, numbers.target if numbers else "")
 
 
-def meanings(git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target: str) -> tuple[TargetVersion, ...]:
+def find_meanings(
+    git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target: str
+) -> tuple[TargetVersion, ...]:
     """Return the result of `target_versions` from Git's versions of a topic and its record for `target`."""
     if recorded is None or not recorded.entries:
         return tuple(_from_git(version.number, version) for version in git)

@@ -100,7 +100,7 @@ _HEADER: Final = """\
 _DOCUMENT_END: Final = re.compile(r"^\.\.\.\s.*\Z", re.MULTILINE | re.DOTALL)
 
 
-def with_entries(path: str, data: bytes, waivers: Sequence[Waiver]) -> bytes:
+def add_waivers(path: str, data: bytes, waivers: Sequence[Waiver]) -> bytes:
     """Add waivers at the end of a waiver file, whose comments and formatting stay, and return its new content.
 
     Args:

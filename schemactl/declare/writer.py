@@ -22,7 +22,7 @@ from schemactl.declare import files as declare_files
 from schemactl.declare import reader
 from schemactl.declare.files import make_relative
 from schemactl.declare.json_formatter import format_json
-from schemactl.declare.references import NAMED, AvroFile, named_types, own_names, qualified
+from schemactl.declare.references import NAMED, AvroFile, add_namespace, named_types, own_names
 from schemactl.declare.source_location import JsonText
 from schemactl.declare.yaml_parser import Value, render_yaml
 from schemactl.formats import SPECS, find_rendering, get_pair, list_native_parts, spec
@@ -154,7 +154,7 @@ def _print_protobuf(
     definition = load("definition").parse(info.schema)
     files[f"{stem}.proto"] = load("definition").proto_text(definition.root.file.proto).encode()
     references = []
-    for name, proto_text in imports(info).items():
+    for name, proto_text in print_imports(info).items():
         if not _IMPORT_NAME.fullmatch(name) or ".." in name:
             raise InvalidSchema(f"{name} is not a path to write to")
         path = (shared and shared.import_path(name)) or f"{stem}/{name}"
@@ -231,7 +231,7 @@ def file_name(part: str) -> str:
     return re.sub(r"\.(key|value)$", r"_\1", plain, flags=re.IGNORECASE)[:150]
 
 
-def misread(
+def find_misread_topics(
     declarations: Mapping[TopicName, tuple[Files, Sequence[SchemaInfo]]], *, root: str, release: Release, strictly: bool
 ) -> dict[TopicName, str]:
     """Map each topic whose files do not declare the definition that they were rendered from to the reason.
@@ -452,7 +452,7 @@ _PACKAGE_LINE: Final = re.compile(r"^package\s+([\w.]+)\s*;", re.MULTILINE)
 _MESSAGE_LINE: Final = re.compile(r"^message\s+(\w+)", re.MULTILINE)
 
 
-def messages(proto: str) -> list[str]:
+def list_message_names(proto: str) -> list[str]:
     """List the full names of the top-level messages of a `.proto` text whose `message` starts a line."""
     package = _PACKAGE_LINE.search(proto)
     return [f"{package[1]}.{name}" if package else name for name in _MESSAGE_LINE.findall(proto)]
@@ -525,7 +525,7 @@ class CommonTypes:
                     usage.texts.setdefault(json.dumps(value, sort_keys=True), format_json(json_text(value)))
                     usage.topics.add(topic)
                     usage.uses |= uses
-                for name, text in imports(half).items():
+                for name, text in print_imports(half).items():
                     usage = imported.setdefault(name, _TypeUsage())
                     usage.texts[text] = text
                     usage.topics.add(topic)
@@ -566,7 +566,7 @@ class CommonTypes:
         return self._imports.get(name)
 
 
-def imports(info: SchemaInfo) -> dict[str, str]:
+def print_imports(info: SchemaInfo) -> dict[str, str]:
     """Print the `.proto` files that a protobuf definition imports, by import name, without the files that protoc ships."""
     if spec(info).language != "protobuf":
         return {}
@@ -605,7 +605,7 @@ def _find_inner_types(info: SchemaInfo) -> Iterator[tuple[str, Any, set[str]]]:
             if named.value is not value:
                 uses: set[str] = set()
                 alone = _replace_types(named.value, named.around, lambda _: True, uses, is_whole=True)
-                yield named.full_name, qualified(alone, named.around), uses - {named.full_name}
+                yield named.full_name, add_namespace(alone, named.around), uses - {named.full_name}
 
 
 def _replace_types(

@@ -121,7 +121,7 @@ def compare_configuration(
     )
     if accepted is None:
         return BrokerComparison(configuration.broker, configuration.problem, differences)
-    is_valid = today is None or accepted.counts(today)
+    is_valid = today is None or accepted.is_valid_on(today)
     differences = tuple(
         replace(difference, accepted=accepted.decision)
         if is_valid and difference.part in accepted.parts

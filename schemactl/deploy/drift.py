@@ -160,7 +160,7 @@ def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: dat
     if acceptance is None or item.state is None:
         return item
     if item.state.parts <= acceptance.parts:
-        if acceptance.counts(today):
+        if acceptance.is_valid_on(today):
             return replace(item, accepted=acceptance.decision)
         return replace(item, message=f"{item.message}; its acceptance ended on {acceptance.decision.until}")
     if {part for part, _ in item.state.parts} & {part for part, _ in acceptance.parts}:

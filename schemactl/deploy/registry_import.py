@@ -28,7 +28,14 @@ from schemactl.core.names import (
 from schemactl.core.policies import REPLICATION, SETTINGS, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.core.wording import format_policy_value, format_version_numbers
-from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
+from schemactl.declare.writer import (
+    CommonTypes,
+    Files,
+    Paths,
+    declared_topic_files,
+    find_misread_topics,
+    namespace_text,
+)
 from schemactl.deploy.refusals import describe_way_out
 from schemactl.formats import get_pair, record_name, spec
 
@@ -297,7 +304,7 @@ class _Importer:
                         tried[name] = files, [*infos.values()]
                     except InvalidSchema as error:
                         reasons[name] = error.message
-            misread_topics = misread(tried, root=self.root, release=self.release, strictly=strictly)
+            misread_topics = find_misread_topics(tried, root=self.root, release=self.release, strictly=strictly)
             for name, (files, _) in tried.items():
                 if name not in misread_topics:
                     # Shared types do not belong to a version: the first and the last version need them.

@@ -15,7 +15,7 @@ from schemactl.core.errors import join_first
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
-from schemactl.declare.target_numbers import TargetNumbers, TargetVersion, TopicNumbers, meanings
+from schemactl.declare.target_numbers import TargetNumbers, TargetVersion, TopicNumbers, find_meanings
 from schemactl.formats import spec
 
 MismatchState = Literal["readable", "deleted", "tombstone", "unexplained"]
@@ -178,7 +178,7 @@ class _ListAndRecord:
         self.topic = topic
         self.entries = entries
         self.recorded = recorded.entries if recorded else {}
-        self.by_record = {version.number: version for version in meanings(topic.versions, recorded, "")}
+        self.by_record = {version.number: version for version in find_meanings(topic.versions, recorded, "")}
         self.git = Generations(topic.versions)
         self.ended = last_tombstone(topic.versions)
         self.same_names_elsewhere = VersionIndex(twin_versions)

@@ -49,7 +49,7 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.project import PROJECT_FILE, HistorySettings, read_history_settings, read_project
 from schemactl.declare.reader import find_kind_problems, in_roots, is_compiled, read_clients
-from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
+from schemactl.declare.references import files_of, folder_of, folders_above, is_pattern, select_dependencies
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
 from schemactl.declare.strict_json import read_json
 from schemactl.formats import record_name
@@ -600,7 +600,7 @@ class VersionDerivation:
         # A topic with kinds has no single inspection: it is read as a whole.
         if recorded is None or parts is None:
             return False
-        if not among(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys():
+        if not select_dependencies(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys():
             return False
         type_ = recorded.inspection.type
         combined = self._digests.refresh(type_, parts)

@@ -10,7 +10,7 @@ from estate import NAMESPACE, ORDERS, Estate
 from scratch import record, write_declaration
 
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.declare.numbers_file import write_numbers
+from schemactl.declare.numbers_writer import write_numbers
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TopicNumbers
 from schemactl.history.early_exit import is_nothing_staged
 

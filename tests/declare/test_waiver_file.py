@@ -11,7 +11,7 @@ from memory_files import MemoryFiles
 from schemactl.core.errors import DeclarationError, SchemactlError, Source
 from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName
-from schemactl.declare.waivers import read_waivers, with_entries
+from schemactl.declare.waivers import add_waivers, read_waivers
 
 PRINT = "sha256:" + "0f" * 32
 ENTRY = {
@@ -151,7 +151,7 @@ def test_an_entry_is_added_and_everything_else_stays(before: str, after: str | N
     filled = before
     for name, text in texts.items():
         filled = filled.replace(name, text)
-    content = with_entries("waivers.yaml", filled.encode(), [WAIVER]).decode()
+    content = add_waivers("waivers.yaml", filled.encode(), [WAIVER]).decode()
     waivers, problems = read(content)
     assert problems == []
     assert waivers[-1] == WAIVER
@@ -163,7 +163,7 @@ def test_an_entry_is_added_and_everything_else_stays(before: str, after: str | N
 
 
 def test_line_ends_and_indentation_of_the_file_are_kept() -> None:
-    content = with_entries("waivers.yaml", f"# ours\r\n  {make_entry()}".replace("}\n", "}\r\n").encode(), [OTHER])
+    content = add_waivers("waivers.yaml", f"# ours\r\n  {make_entry()}".replace("}\n", "}\r\n").encode(), [OTHER])
     assert content.count(b"\n") == content.count(b"\r\n") == 8
     assert b"\r\n  - rule: TYPE_MISMATCH\r\n    topic:" in content
     assert read(content)[0] == (WAIVER, OTHER)
@@ -193,16 +193,16 @@ def test_line_ends_and_indentation_of_the_file_are_kept() -> None:
 def test_every_reason_comes_back_as_it_was_given(text: str) -> None:
     waiver = replace(WAIVER, reason=f"x{text}y", owner=f"x{text}y", field=f"x{text}y")
     for before in (b"", b"[]\n"):
-        (actual,), problems = read(with_entries("waivers.yaml", before, [waiver]))
+        (actual,), problems = read(add_waivers("waivers.yaml", before, [waiver]))
         assert (actual, problems) == (waiver, [])
 
 
 def test_a_file_that_cannot_be_read_is_left_alone() -> None:
     with pytest.raises(DeclarationError, match="expected a day"):
-        with_entries("waivers.yaml", make_entry(until="never").encode(), [WAIVER])
+        add_waivers("waivers.yaml", make_entry(until="never").encode(), [WAIVER])
 
 
 def test_a_layout_that_nothing_can_be_added_to_is_said_with_the_entry() -> None:
     layout = f"&all [\n{make_entry()[2:-1]}\n] \n# %\n--- \n".encode()
     with pytest.raises((SchemactlError, DeclarationError)):
-        with_entries("waivers.yaml", layout, [WAIVER])
+        add_waivers("waivers.yaml", layout, [WAIVER])

@@ -18,7 +18,8 @@ from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.declare.files import Kind
-from schemactl.declare.numbers_file import numbers_text, read_numbers
+from schemactl.declare.numbers_file import read_numbers
+from schemactl.declare.numbers_writer import numbers_text
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
 from schemactl.formats import identity, key_value, spec
 from schemactl.history.target_history import numbers_of, recorded_elsewhere

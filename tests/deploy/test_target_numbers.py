@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schemactl.comparison.changes import VersionIndex, content_identity
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, get_live_versions
-from schemactl.declare.numbers_file import accept
+from schemactl.declare.numbers_writer import record_versions
 from schemactl.declare.target_numbers import (
     AcceptanceReason,
     NumberEntry,
@@ -45,7 +45,7 @@ def make_topic(*contents: int) -> Topic:
 
 
 def accept_list(git: Topic, registry: Registry, before: TopicNumbers | None = None) -> TopicNumbers | None:
-    return accept(git.versions, registry, before, AcceptanceReason("a test", accepted=DAY))
+    return record_versions(git.versions, registry, before, AcceptanceReason("a test", accepted=DAY))
 
 
 def read_with(git: Topic, recorded: TopicNumbers | None) -> Truth:
@@ -85,7 +85,7 @@ class RecordCase(NamedTuple):
 DISPLACED = make_record(make_foreign(1, 5), make_git(2, 1))
 OLDER = NumberEntry(0, git=0, deleted=True), NumberEntry(1, deleted=True)
 BEFORE = AcceptanceReason("before", accepted=DAY)
-KEPT = accept(make_topic(0, 1).versions, make_entries(0, 5, 1), None, BEFORE)
+KEPT = record_versions(make_topic(0, 1).versions, make_entries(0, 5, 1), None, BEFORE)
 
 RECORD_CASES = {
     "Git's own numbers need no record": RecordCase((0, 1), (0, 1), None),
