@@ -67,7 +67,7 @@ def check_commits(
     if topic.kinds:
         names = kinds.join_kind_names(branch.catalog.topics[name], topic)
         versions = assign_kinds(versions, replace(topic, kind_names=names))
-    comparisons = {key: kinds.select_kind(comparison, part) if key else comparison for key, part in parts.items()}
+    comparisons = {key: kinds.narrow_to_kind(comparison, part) if key else comparison for key, part in parts.items()}
     last_contents = {identity(part.schema.load()) for part in parts.values() if part.schema}
     last_waiver_keys = {waiver.key for waiver in branch.waivers(branch.commits[-1])} if branch.commits else set()
     is_last_rejected = any(

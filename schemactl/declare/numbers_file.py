@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from schemactl.comparison.changes import Generations
+from schemactl.comparison.changes import VersionIndex
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, find_close_match
 from schemactl.core.names import NamespaceName, TopicName, parse_name

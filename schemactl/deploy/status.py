@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from schemactl.comparison.changes import NumbersDiffer, get_upload_commit
+from schemactl.comparison.changes import VersionIndex, get_upload_commit
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import get_live_versions

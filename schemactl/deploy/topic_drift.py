@@ -11,7 +11,7 @@ from schemactl.comparison.changes import (
     NamespaceAdded,
     PartitionsChanged,
     PoliciesChanged,
-    PoliciesFormer,
+    PoliciesUndeclared,
     SchemaRemoved,
     TopicAdded,
     find_changes,
@@ -128,7 +128,7 @@ class TopicAndPolicyDrift:
                             f"{self.advice.advise_to_apply(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
                             is_pending=self._had_policy(name, policy, before.get(policy)),
                         )
-                case PoliciesFormer(name, before, last):
+                case PoliciesUndeclared(name, before, last):
                     yield from self._compare_former_policies(name, before, last)
                 case TopicAdded(name, topic):
                     missing.add(name)

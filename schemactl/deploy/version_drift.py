@@ -7,7 +7,7 @@ from dataclasses import replace
 from shlex import quote
 
 from schemactl.broker.upload import VersionList, find_blocking_version
-from schemactl.comparison.changes import last_tombstone, remove_upload_properties, stamp, upload
+from schemactl.comparison.changes import get_upload_commit, last_tombstone, make_upload, remove_upload_properties
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
@@ -231,7 +231,7 @@ class VersionDrift:
         start_again = (
             f"{self.advice.format_restart(name)}: it deletes everything there, and restores the numbers from before"
         )
-        if name not in self.recorded and readable and not any(stamp(entry.info) for entry in readable):
+        if name not in self.recorded and readable and not any(get_upload_commit(entry.info) for entry in readable):
             start_again = (
                 "leave the registry unchanged: `apply` did not register these versions, so they never had Git's "
                 "numbers, and `rebuild` would make the messages with their numbers unreadable"
@@ -254,7 +254,7 @@ class VersionDrift:
         registered = VersionList(entries, self.advice.origin.release)
         for pair in pairs:
             if pair.git and pair.state == "missing":
-                answer = registered.put(upload(pair.git), CompatibilityStrategy.ALWAYS_COMPATIBLE)
+                answer = registered.put(make_upload(pair.git), CompatibilityStrategy.ALWAYS_COMPATIBLE)
                 # The registry treats the version as equal to one that it has, so that an upload would not add it.
                 if answer.outcome is not Outcome.UNCHANGED:
                     missing.append(pair.git)

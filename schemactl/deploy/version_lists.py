@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from schemactl.comparison.changes import Contents, Generations, is_upload_of, stamp, upload
+from schemactl.comparison.changes import Generations, VersionIndex, get_upload_commit, is_upload_of, make_upload
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, commit_value, read_document, read_schema, schema_value
@@ -46,7 +46,7 @@ class NumberPair:
     @property
     def stamp(self) -> str | None:
         """The id of the commit from which an `apply` uploaded the entry; None if something else uploaded it."""
-        return stamp(self.registry.info) if self.registry else None
+        return get_upload_commit(self.registry.info) if self.registry else None
 
 
 def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) -> tuple[NumberPair, ...]:
@@ -166,8 +166,8 @@ def _read_pair(name: TopicName, value: Json, versions_by_number: dict[int, Schem
                 "current approved branch into it (`git merge --no-ff`), and push the result as the approved "
                 "branch",
             )
-        info = upload(git.load())
-    if git and info and Contents([git]).find(info) is None:
+        info = make_upload(git.load())
+    if git and info and VersionIndex([git]).find(info) is None:
         raise SchemactlError(
             f"{name}: according to the list, v{number} is Git's version {git.number}, but the list has other content for it",
             fix="name a list that was not edited after schemactl wrote it",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from schemactl.comparison.changes import Generations, VersionIndex, content_identity, is_upload_of, last_tombstone
+from schemactl.comparison.changes import Generations, VersionIndex, content_identity, get_upload_commit, last_tombstone
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import join_first
 from schemactl.core.json_values import Json
