@@ -33,9 +33,9 @@ from .codec import (
     Version,
 )
 from .codec import KeyValue as KeyValueDefinition
+from .codec.generic_record import GenericRecord
 from .codec.kinds import Event
 from .codec.record_classes import from_value, to_value
-from .codec.topic import GenericRecord
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -17,7 +17,8 @@ from schemactl.checks import kinds
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Comparison
 from schemactl.codec import CodecError, InvalidDefinition, Options
-from schemactl.codec.topic import judge_messages, to_json
+from schemactl.codec.readable_json import to_json
+from schemactl.codec.verification import judge_messages
 from schemactl.codegen.topics import codec_of, get_wire_options
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Catalog, Topic

@@ -163,7 +163,7 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
     """Print the value of one message; return 100 if it cannot be decoded, else 0."""
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.message import limit_nesting
-    from schemactl.codec.topic import to_json
+    from schemactl.codec.readable_json import to_json
     from schemactl.codegen.topics import codec_of, get_wire_options, schema_of
     from schemactl.formats import record_name
 
@@ -315,7 +315,7 @@ def _decode_container(args: argparse.Namespace, context: Context, path: Path) ->
     """Print the records of an Avro container file, one a line; return 100 if one cannot be decoded, else 0."""
     from schemactl.codec import Codec, CodecError, Definition, Options, Unreadable, Version
     from schemactl.codec.message import limit_nesting
-    from schemactl.codec.topic import to_json
+    from schemactl.codec.readable_json import to_json
     from schemactl.publish.avro_files import (
         AVRO_TYPES,
         describe_record,
@@ -391,7 +391,7 @@ def _decode_line(request: Request) -> Answer:
     from schemactl.cli.json_lines import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
-    from schemactl.codec.topic import decode_to_json
+    from schemactl.codec.readable_json import decode_to_json
     from schemactl.codegen.topics import schema_of
     from schemactl.core.schema import Release
     from schemactl.formats import InvalidInput, get_pair, read_request_definition, spec
@@ -549,7 +549,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
     elif form == "bytes":
         sys.stdout.buffer.write(b"".join(message.payload or b"" for message, _ in samples))
     else:
-        from schemactl.codec.topic import to_json
+        from schemactl.codec.readable_json import to_json
 
         for message, value in samples:
             print(json.dumps(to_json(value), ensure_ascii=False) if form == "json" else message.to_line(value))

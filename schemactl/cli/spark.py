@@ -31,7 +31,7 @@ from schemactl.core.wording import format_count
 if TYPE_CHECKING:
     from schemactl.cli.reading_setup import ReadingSetup
     from schemactl.codec import Codec
-    from schemactl.codec.topic import Count
+    from schemactl.codec.verification import Count
     from schemactl.codegen.topic_struct import StructOptions
     from schemactl.codegen.topics import OnTarget
     from schemactl.core.catalog import Topic

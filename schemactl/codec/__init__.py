@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .arrow_types import Options
+    from .batches import Decoded, Encoded
     from .definition import (
         BatchTooLarge,
         CodecError,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         Version,
     )
     from .kinds import KindsCodec
-    from .topic import Codec, Decoded, Encoded
+    from .topic import Codec
 
 
 __all__ = [
@@ -56,9 +57,9 @@ _MODULES = {
     "Codec": "topic",
     "CodecError": "definition",
     "CodecUnavailable": "definition",
-    "Decoded": "topic",
+    "Decoded": "batches",
     "Definition": "definition",
-    "Encoded": "topic",
+    "Encoded": "batches",
     "InvalidDefinition": "definition",
     "KeyValue": "definition",
     "KindsCodec": "kinds",

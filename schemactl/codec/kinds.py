@@ -8,21 +8,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from .batches import BatchDecoder, Decoded, check_lengths, make_reason_array, make_record_batch
 from .byte_batch import Ints, Mask, replace_rows
 from .definition import BatchTooLarge, Definition, InvalidDefinition, KeyValue, Unreadable
 from .key_value import mask_rows
-from .topic import (
-    NO_VERSION,
-    BatchDecoder,
-    Codec,
-    Decoded,
-    check_lengths,
-    group_rows,
-    make_reason_array,
-    make_record_batch,
-    parse_version,
-    parse_versions,
-)
+from .schema_versions import NO_VERSION, group_rows, parse_version, parse_versions
+from .topic import Codec
 
 KIND: Final = "__kind"
 """The column with the key of a message's kind, next to one struct for each kind."""

@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from .avro_schema import ShapeComparison, is_equal, parse
 from .definition import CodecUnavailable, Definition, KeyValue, UnknownVersion
+from .generic_record import GenericRecord, to_generic
 from .message import SENDABLE, decode_pair_key, get_payload, get_version_number
-from .topic import Codec, GenericRecord, to_generic
+from .topic import Codec
 
 try:
     pulsar: Any = import_module("pulsar")

@@ -1,25 +1,30 @@
-"""Decode and encode the messages of a topic (`Codec`), verify that they can be decoded, and show values as JSON."""
+"""Decode and encode the messages of a topic (`Codec`)."""
 
 from __future__ import annotations
 
-import base64
-import decimal
 import itertools
-import math
 import pickle
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrow_types import JsonTimes, Options, check_width, to_numbers
-from .byte_batch import Ints, Mask, replace_rows, to_binary_array
+from .arrow_types import JsonTimes, Options, check_width
+from .batches import (
+    TOO_LARGE,
+    BatchDecoder,
+    Decoded,
+    Encoded,
+    check_lengths,
+    make_reason_array,
+    make_record_batch,
+    to_binary,
+)
+from .byte_batch import Ints, Mask, replace_rows
 from .definition import (
     BatchTooLarge,
     Definition,
@@ -44,128 +49,7 @@ from .message import (
     make_message_encoder,
     make_payload_decoder,
 )
-
-MAX_BATCH_BYTES: Final = 2**31 - 2**20
-"""Maximum size of the payloads decoded at once, as Arrow's offsets have 32 bits. Larger batches are decoded in parts."""
-
-_TOO_LARGE: Final = "the value takes more than the 2 GiB that a column holds"
-_VERSION_SIZES: Final = (8, 64)
-"""The sizes of a schema version in bytes.
-
-It is a big-endian number of eight bytes. Clients before 2.4.0 append 56 bytes that are ignored (BookkeeperSchemaStorage.versionFromBytes).
-"""
-
-CHOOSE_TARGET: Final = "choose the target that the messages are from, with for_target or SCHEMACTL_TARGET"
-
-NO_VERSION: Final = "the message has no schema version, which would show its kind"
-
-_WRONG_VERSION_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
-_COUNT_ALL: Final = pc.CountOptions(mode="all")
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A decoded batch.
-
-    Attributes:
-        rows: one row for each message, in order; all columns are null if the message cannot be decoded.
-        errors: the reason for each row that cannot be decoded, null for the others.
-    """
-
-    rows: pa.RecordBatch
-    errors: pa.StringArray
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """An encoded batch.
-
-    Attributes:
-        payloads: one payload for each row; null for the null value of a SEPARATED KEY_VALUE, and if the row cannot be encoded.
-        keys: the keys of a SEPARATED KEY_VALUE, otherwise None.
-        errors: the reason for each row that cannot be encoded, null for the others.
-    """
-
-    payloads: pa.BinaryArray
-    keys: pa.BinaryArray | None
-    errors: pa.StringArray
-
-
-class BatchDecoder(ABC):
-    """Decodes batches of any size, by decoding parts whose columns have at most 2 GiB."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> pa.Schema:
-        """The columns that messages are decoded into, all nullable."""
-
-    @property
-    @abstractmethod
-    def separated(self) -> bool:
-        """Whether keys are needed, as for a SEPARATED KEY_VALUE."""
-
-    @abstractmethod
-    def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
-        """Decode a part; raises pa.ArrowCapacityError if its columns are larger."""
-
-    def decode_batch(
-        self,
-        payloads: pa.Array | pa.ChunkedArray,
-        versions: pa.Array | pa.ChunkedArray | None = None,
-        keys: pa.Array | pa.ChunkedArray | None = None,
-    ) -> Decoded:
-        """Decode many messages. A message that cannot be decoded becomes a row of nulls with a reason.
-
-        Args:
-            payloads: the payloads as binary; null for a message without a payload.
-            versions: the numbers of versions, or Pulsar's schema versions of eight bytes; null for a message without a version.
-            keys: the keys of the messages, of a SEPARATED KEY_VALUE; null is a null key.
-
-        Raises:
-            CodecUnavailable: there is no codec for the schema's type.
-            ValueError: keys are required and missing, or the numbers of payloads, versions and keys differ.
-            BatchTooLarge: a column would be larger than 2 GiB; `decode_parts` returns several batches.
-        """
-        parts = list(self.decode_parts(payloads, versions, keys))
-        if len(parts) == 1:
-            return parts[0]
-        try:
-            rows = pa.concat_batches([part.rows for part in parts])
-        except pa.ArrowInvalid:
-            raise BatchTooLarge(
-                "a column of the decoded batch takes more than the 2 GiB that it holds: use decode_parts"
-            ) from None
-        return Decoded(rows, pa.concat_arrays([part.errors for part in parts]))
-
-    def decode_parts(
-        self,
-        payloads: pa.Array | pa.ChunkedArray,
-        versions: pa.Array | pa.ChunkedArray | None = None,
-        keys: pa.Array | pa.ChunkedArray | None = None,
-    ) -> Iterator[Decoded]:
-        """Decode as `decode_batch` does, into as few batches as needed for columns of at most 2 GiB."""
-        columns = (payloads, keys) if keys is not None else (payloads,)
-        if len(payloads) <= 1 or all(column.nbytes <= MAX_BATCH_BYTES for column in columns):
-            part: Decoded | None
-            try:
-                part = self._decode(payloads, versions, keys)
-            except pa.ArrowCapacityError:
-                part = self.reject(1, _TOO_LARGE) if len(payloads) == 1 else None
-            if part is not None:
-                yield part
-                return
-        middle = len(payloads) // 2
-        for start, length in ((0, middle), (middle, len(payloads) - middle)):
-            yield from self.decode_parts(
-                payloads.slice(start, length),
-                None if versions is None else versions.slice(start, length),
-                None if keys is None else keys.slice(start, length),
-            )
-
-    def reject(self, count: int, reason: str) -> Decoded:
-        """Return a batch of rejected messages, all for the same reason."""
-        nulls = [pa.nulls(count, column_type) for column_type in self.columns.types]
-        return Decoded(make_record_batch(nulls, self.columns, count), pa.array([reason] * count, pa.string()))
+from .schema_versions import NO_VERSION, group_rows, parse_version, parse_versions
 
 
 class Codec(BatchDecoder):
@@ -359,7 +243,10 @@ class Codec(BatchDecoder):
                     for meaning, names in targets_by_meaning.items()
                 )
                 problem = "means different content on two targets" if git else "is not one of Git's numbers"
-                reasons[number] = f"schema version {number} {problem} ({meanings}): {CHOOSE_TARGET}"
+                reasons[number] = (
+                    f"schema version {number} {problem} ({meanings}): choose the target that the messages are from, "
+                    "with for_target or SCHEMACTL_TARGET"
+                )
         return reasons
 
     def _describe_meaning(self, version: Version | None) -> str:
@@ -477,8 +364,8 @@ class Codec(BatchDecoder):
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
         check_lengths(payloads, versions, keys)
-        payloads = _to_binary(payloads)
-        keys = None if keys is None else _to_binary(keys)
+        payloads = to_binary(payloads)
+        keys = None if keys is None else to_binary(keys)
         has_versions = versions is not None
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
@@ -558,7 +445,7 @@ class Codec(BatchDecoder):
                     middle = count // 2
                     remaining += [part.slice(middle), part.slice(0, middle)]
                     continue
-                payloads, reasons = pa.nulls(1, pa.binary()), {0: _TOO_LARGE}
+                payloads, reasons = pa.nulls(1, pa.binary()), {0: TOO_LARGE}
                 keys = payloads if self.separates(version) else None
             yield Encoded(payloads, keys, make_reason_array(reasons, count))
 
@@ -702,277 +589,3 @@ def _is_separated(schema: Definition | KeyValue) -> bool:
 
 def _get_type_name(schema: Definition | KeyValue) -> str:
     return schema.type if isinstance(schema, Definition) else "KEY_VALUE"
-
-
-def _combine_chunks(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _to_binary(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
-    """Convert payloads or keys of any type to binary.
-
-    Raises:
-        pa.ArrowCapacityError: they are more than one array holds.
-    """
-    array = _combine_chunks(values)
-    if pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type):
-        return to_binary_array(array)
-    try:
-        return array if array.type == pa.binary() else array.cast(pa.binary())
-    except pa.ArrowInvalid:
-        # A dictionary-encoded array may be small, but its values are not.
-        raise pa.ArrowCapacityError("more than 2 GiB") from None
-
-
-def check_lengths(payloads: Any, versions: Any, keys: Any) -> None:
-    """Raise ValueError if there are not as many versions or keys as payloads."""
-    for name, column in (("versions", versions), ("keys", keys)):
-        if column is not None and len(column) != len(payloads):
-            raise ValueError(f"{len(payloads)} payloads have {len(column)} {name}: pass the same number of both")
-
-
-def make_record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
-    """Return a batch of `count` rows, also of a record without fields."""
-    if not arrays:
-        # A record without fields has no columns from which Arrow could tell the number of rows.
-        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
-    return pa.RecordBatch.from_arrays(arrays, schema=columns)
-
-
-def make_reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
-    """Return an array of `count` elements with the reasons at their rows and null elsewhere."""
-    if not reasons:
-        return pa.nulls(count, pa.string())
-    return pa.array([reasons.get(row) for row in range(count)], pa.string())
-
-
-def parse_version(version: int | bytes | None) -> int | None:
-    """Return the number of a message's schema version, or None if the message has no version.
-
-    Raises:
-        Unreadable: the bytes are not a schema version.
-    """
-    if not isinstance(version, bytes | bytearray):
-        return version
-    if not version:
-        return None
-    if len(version) not in _VERSION_SIZES:
-        raise Unreadable(_WRONG_VERSION_SIZE.format(len(version)))
-    return int.from_bytes(version[:8], "big", signed=True)
-
-
-def parse_versions(versions: pa.Array | pa.ChunkedArray) -> tuple[pa.Int64Array, dict[int, str]]:
-    """Return the numbers of schema versions, null where a message has no version, and the reasons of rows without a valid version."""
-    versions = _combine_chunks(versions)
-    if pa.types.is_dictionary(versions.type):
-        versions = versions.dictionary_decode()
-    if pa.types.is_integer(versions.type) or pa.types.is_null(versions.type):
-        # A number of more than 63 bits becomes a negative one, which is also not a version.
-        return versions.cast(pa.int64(), safe=False), {}
-    versions = versions.cast(pa.binary())
-    sizes = np.asarray(pc.fill_null(pc.binary_length(versions), 0))
-    valid = np.isin(sizes, _VERSION_SIZES)
-    values = np.zeros(len(versions), np.int64)
-    if valid.any():
-        first_bytes = pc.binary_slice(versions.filter(pa.array(valid)), 0, 8)
-        values[valid] = np.frombuffer(first_bytes.buffers()[2], ">i8")[: len(first_bytes)]
-    invalid_rows = np.flatnonzero(~valid & (sizes != 0))
-    return pa.array(values, mask=~valid), {int(row): _WRONG_VERSION_SIZE.format(sizes[row]) for row in invalid_rows}
-
-
-def group_rows(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
-    """Return the distinct numbers, each with its rows in ascending order; None for null. There is always at least one group."""
-    rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
-    values = np.asarray(numbers.drop_null())
-    groups: list[tuple[int | None, Ints]] = []
-    if len(values):
-        lowest = int(values.min())
-        distinct: Ints | None = None
-        codes = values - lowest
-        if int(values.max()) - lowest < 2**16:
-            # numpy sorts short integers by digits, many times as fast.
-            codes = codes.astype(np.uint16)
-        else:
-            distinct, codes = np.unique(values, return_inverse=True)
-        order = rows.take(np.argsort(codes, kind="stable"))
-        counts = np.bincount(codes)
-        bounds = np.cumsum(counts)
-        for code in np.flatnonzero(counts).tolist():
-            number = lowest + code if distinct is None else int(distinct[code])
-            groups.append((number, order[bounds[code] - counts[code] : bounds[code]]))
-    if numbers.null_count or not groups:
-        groups.append((None, np.flatnonzero(np.asarray(numbers.is_null()))))
-    return groups
-
-
-# Verification of messages
-
-
-class Count(NamedTuple):
-    """The numbers of messages of one version.
-
-    Attributes:
-        version: the number of the version; None for messages without a version.
-        messages: the number of messages.
-        unreadable: the number of messages that cannot be decoded.
-        unreadable_with_approved: the number of messages that the codec compared with cannot decode either.
-    """
-
-    version: int | None
-    messages: int = 0
-    unreadable: int = 0
-    unreadable_with_approved: int = 0
-
-    def plus(self, more: Count) -> Count:
-        """Return the sums of both, with the version of this one."""
-        return Count(self.version, *(left + right for left, right in zip(self[1:], more[1:], strict=True)))
-
-
-class DecodingResult(NamedTuple):
-    """The result of decoding messages, as columns with one element for each message.
-
-    Attributes:
-        versions: the numbers of versions, null for messages without a version.
-        reasons: the reasons for rejected messages, null for others.
-        with_approved: the reasons of the codec compared with, null for messages that it or the codec itself can decode.
-    """
-
-    versions: pa.Array
-    reasons: pa.Array
-    with_approved: pa.Array
-
-    def counts(self) -> Iterator[Count]:
-        """Count the messages of each version."""
-        unreadable = (column.is_valid().cast(pa.int64()) for column in (self.reasons, self.with_approved))
-        table = pa.table([self.versions, *unreadable], names=["version", "unreadable", "with_approved"])
-        sums = table.group_by("version", use_threads=False).aggregate(
-            [("version", "count", _COUNT_ALL), ("unreadable", "sum"), ("with_approved", "sum")]
-        )
-        return (Count(*row.values()) for row in sums.to_pylist())
-
-
-def judge_messages(
-    codec: BatchDecoder,
-    payloads: pa.Array,
-    versions: pa.Array | None,
-    keys: pa.Array | None,
-    against: BatchDecoder | None = None,
-) -> DecodingResult:
-    """Decode messages of any size with a codec, and the rejected messages with the codec `against`.
-
-    For the other arguments and errors see `Codec.decode_batch`.
-    """
-    reasons = _collect_reasons(codec, payloads, versions, keys)
-    with_approved = pa.nulls(len(payloads), pa.string())
-    unreadable = reasons.is_valid()
-    if against is not None and unreadable.true_count:
-        rejected = (None if column is None else column.filter(unreadable) for column in (payloads, versions, keys))
-        with_approved = pc.replace_with_mask(with_approved, unreadable, _collect_reasons(against, *rejected))
-    version_numbers = pa.nulls(len(payloads), pa.int64()) if versions is None else parse_versions(versions)[0]
-    return DecodingResult(version_numbers, reasons, with_approved)
-
-
-def sum_counts(counts: Iterable[Count]) -> list[Count]:
-    """Add the counts of each version."""
-    sums: dict[int | None, Count] = {}
-    for count in counts:
-        sums[count.version] = sums.get(count.version, Count(count.version)).plus(count)
-    return [*sums.values()]
-
-
-def _collect_reasons(
-    codec: BatchDecoder, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None
-) -> pa.Array:
-    keys = keys if codec.separated else None
-    return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])
-
-
-# Generic records
-
-
-class GenericRecord(dict[str, Any]):
-    """A record of any version: a dict whose fields are also attributes, unless a dict has an attribute of that name.
-
-        GenericRecord(id="a", lines=[])  # a producer accepts it like a dict
-
-    Attributes:
-        schema_version: the number of the version that it was written with, or None if it does not come from a message.
-    """
-
-    schema_version: int | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"the record has no field {name}: it has {', '.join(self)}") from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
-
-
-def to_generic(value: Any) -> Any:
-    """Convert all records of a value to GenericRecords."""
-    if isinstance(value, dict):
-        return GenericRecord((name, to_generic(field)) for name, field in value.items())
-    if isinstance(value, list):
-        return [to_generic(item) for item in value]
-    return value
-
-
-# Values as JSON
-
-
-def to_json(value: Any) -> Any:
-    """Convert a value to readable JSON: bytes to base64, dates and times to ISO 8601, decimals, NaN and infinities to text."""
-    match value:
-        case dict():
-            return {str(key): to_json(item) for key, item in value.items()}
-        case list() | tuple():
-            return [to_json(item) for item in value]
-        case bytes():
-            return base64.b64encode(value).decode()
-        case datetime() | date() | time():
-            return value.isoformat()
-        case decimal.Decimal():
-            return format(value, "f")
-        case timedelta():
-            return f"PT{format(decimal.Decimal(value // timedelta(microseconds=1)).scaleb(-6), 'f')}S"
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def decode_to_json(
-    codec: Codec, payloads: Sequence[bytes | None], version: int, keys: Sequence[bytes | None] | None = None
-) -> list[Any]:
-    """Decode messages of `version` into JSON: for each message its value, or `{"error": reason}`.
-
-    Dates are days and times are microseconds. A map is a list of its pairs, sorted by key.
-
-    Raises:
-        CodecUnavailable, InvalidDefinition: see `Codec.columns`.
-    """
-    versions = pa.array([version] * len(payloads), pa.int64())
-    key_array = None if keys is None else pa.array(keys, pa.binary())
-    decoded = codec.decode_batch(pa.array(payloads, pa.binary()), versions, key_array)
-    rows = decoded.rows.to_struct_array()
-    values = rows if codec.is_record else rows.field("value")
-    return [
-        {"error": reason} if reason is not None else _to_json_cell(row, values.type)
-        for row, reason in zip(to_numbers(values).to_pylist(), decoded.errors.to_pylist(), strict=True)
-    ]
-
-
-def _to_json_cell(value: Any, kind: pa.DataType) -> Any:
-    if value is None:
-        return None
-    if pa.types.is_struct(kind):
-        return {field.name: _to_json_cell(value[field.name], field.type) for field in kind}
-    if pa.types.is_map(kind):
-        return sorted(
-            ([to_json(key), _to_json_cell(item, kind.item_type)] for key, item in value), key=lambda pair: str(pair[0])
-        )
-    if pa.types.is_list(kind):
-        return [_to_json_cell(item, kind.value_type) for item in value]
-    return to_json(value)

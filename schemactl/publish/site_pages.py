@@ -24,7 +24,7 @@ from jinja2.ext import Extension
 from markupsafe import Markup, escape
 
 from schemactl.codec import CodecError
-from schemactl.codec.topic import to_json
+from schemactl.codec.readable_json import to_json
 from schemactl.codegen.topics import module_paths, schema_of
 from schemactl.core import environment
 from schemactl.core.catalog import Client

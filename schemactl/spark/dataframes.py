@@ -19,7 +19,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from ..codec import Codec, Decoded, KindsCodec, UnknownTarget, Unreadable
-from ..codec.topic import parse_versions
+from ..codec.schema_versions import parse_versions
 from .column_types import struct_of
 from .message_columns import (
     ERROR,

@@ -19,7 +19,7 @@ from pyspark.sql.functions import struct
 from ..codec.avro_schema import Schema
 from ..codec.definition import CodecError
 from ..codec.json_names import Names, collect_names, get_json_schema, merge_names
-from ..codec.topic import Count, judge_messages, sum_counts
+from ..codec.verification import Count, judge_messages, sum_counts
 from .dataframes import AnyCodec, reduce_worker_overhead
 from .message_columns import (
     KEYS,

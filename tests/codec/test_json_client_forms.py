@@ -15,7 +15,7 @@ from record_json_forms import FORMS
 from sample_codecs import codec_of, make_record
 
 from schemactl.codec import Unreadable
-from schemactl.codec.topic import to_json
+from schemactl.codec.readable_json import to_json
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "json-forms.md"
 

@@ -13,7 +13,7 @@ import pytest
 from sample_codecs import values_of
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Version
-from schemactl.codec.topic import decode_to_json
+from schemactl.codec.readable_json import decode_to_json
 from schemactl.codec.values import decode_text
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_values_public.jsonl.gz"

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_release import since_release
 
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Options, Version, byte_batch
-from schemactl.codec.topic import Count
+from schemactl.codec.verification import Count
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
 from schemactl.spark.column_types import struct_of

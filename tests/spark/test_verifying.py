@@ -15,7 +15,7 @@ from spark_release import before_release
 
 from schemactl.codec import Codec, Definition, Version, byte_batch
 from schemactl.codec.json_names import find_absent_fields, get_json_schema
-from schemactl.codec.topic import Count
+from schemactl.codec.verification import Count
 from schemactl.spark import sink
 from schemactl.spark.message_columns import Columns
 from schemactl.spark.session import SparkProblem, as_spark_problem
