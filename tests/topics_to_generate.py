@@ -1,4 +1,4 @@
-"""Approved topics of every schema type, as the history would give them."""
+"""PackageTopic topics of every schema type, as the history would give them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from schemactl.codegen.topics import Approved
+from schemactl.codegen.topics import PackageTopic
 from schemactl.core.catalog import Topic
 from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
@@ -87,10 +87,10 @@ def make_odd_info(text: str) -> SchemaInfo:
     )
 
 
-def make_approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest") -> Approved:
+def make_approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest") -> PackageTopic:
     numbered = tuple(SchemaVersion(number, info, Commit(f"{number:040x}", 0)) for number, info in enumerate(versions))
     topic = Topic(TopicName.parse(f"shop/sales/{name}"), versions[-1], numbered, reader=reader)
-    return Approved(topic, len(versions) - 1)
+    return PackageTopic(topic, len(versions) - 1)
 
 
 ODD = [make_approved(f"odd-{number}", (make_odd_info(text),)) for number, text in enumerate(ODD_TEXTS)]

@@ -8,7 +8,7 @@ from typing import Final
 
 from schemactl.checks.check_report import Change
 from schemactl.checks.proposal import Comparison, Proposal
-from schemactl.codegen.topics import get_wire_options
+from schemactl.codegen.codecs import get_wire_options
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Finding

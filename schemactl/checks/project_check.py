@@ -45,7 +45,7 @@ from schemactl.checks.judging_files import (
 from schemactl.checks.rollout import add_upgrade_order
 from schemactl.checks.schemas import UNPROTECTED
 from schemactl.checks.waivers import apply_waivers
-from schemactl.codegen.topics import get_nanoseconds
+from schemactl.codegen.codecs import get_nanoseconds
 from schemactl.core.catalog import Catalog
 from schemactl.core.deadline import Deadline
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError
@@ -335,7 +335,7 @@ def _add_samples(inputs: CheckInputs, report: CheckReport) -> CheckReport:
     changed_paths = {path for path in declared.samples if inputs.checked.files.entry(path) != files_at_base.entry(path)}
     if not declared.samples or not (changed_paths or any(topic.schema for topic in report.topics)):
         return report
-    from schemactl.codegen.topics import require_codec
+    from schemactl.codegen.codecs import require_codec
 
     require_codec()
     from schemactl.checks.samples import add_sample_findings

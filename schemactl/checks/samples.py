@@ -19,7 +19,7 @@ from schemactl.checks.proposal import Comparison
 from schemactl.codec import CodecError, InvalidDefinition, Options
 from schemactl.codec.readable_json import to_json
 from schemactl.codec.verification import judge_messages
-from schemactl.codegen.topics import codec_of, get_wire_options
+from schemactl.codegen.codecs import get_wire_options, make_codec
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
@@ -316,7 +316,7 @@ def _find_rejections(
 def _make_codec(topic: Topic, options: Options, reader: SchemaInfo) -> Codec:
     """Return the codec with the most nested records whose columns fit into a batch; deeper records are skipped."""
     for depth in _NESTING_DEPTHS:
-        codec = codec_of(topic, replace(options, max_nesting=depth), reader=reader)
+        codec = make_codec(topic, replace(options, max_nesting=depth), reader=reader)
         try:
             codec.columns  # noqa: B018  whether there are any
         except InvalidDefinition:

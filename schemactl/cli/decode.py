@@ -132,7 +132,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
 
     With --jsonl, return 1 if a line cannot be answered, else 0.
     """
-    from schemactl.codegen.topics import require_codec
+    from schemactl.codegen.codecs import require_codec
 
     require_codec()
     if args.jsonl:
@@ -164,7 +164,7 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.message import limit_nesting
     from schemactl.codec.readable_json import to_json
-    from schemactl.codegen.topics import codec_of, get_wire_options, schema_of
+    from schemactl.codegen.codecs import get_wire_options, make_codec, to_codec_schema
     from schemactl.formats import record_name
 
     # Find the topic, and read the message.
@@ -204,13 +204,13 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
 
     # Decode the message.
     if writer_info:
-        _note_absent_fields(context, {number: (schema_of(writer_info), [payload])})
+        _note_absent_fields(context, {number: (to_codec_schema(writer_info), [payload])})
     wire_options = get_wire_options(topic, setup.project.generate)
     options = Options(strict=args.strict, json_defaults=args.json_defaults, **wire_options)
     try:
         if reader is not None:
-            options = limit_nesting(schema_of(reader), options, _NESTING_DEPTHS)
-        codec = codec_of(topic, options, reader=reader, on_target=setup.on_target(topic, None), kind=kind)
+            options = limit_nesting(to_codec_schema(reader), options, _NESTING_DEPTHS)
+        codec = make_codec(topic, options, reader=reader, on_target=setup.on_target(topic, None), kind=kind)
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
         if is_piped and not payload:
@@ -392,7 +392,7 @@ def _decode_line(request: Request) -> Answer:
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.readable_json import decode_to_json
-    from schemactl.codegen.topics import schema_of
+    from schemactl.codegen.codecs import to_codec_schema
     from schemactl.core.schema import Release
     from schemactl.formats import InvalidInput, get_pair, read_request_definition, spec
     from schemactl.formats.avro.parser import parse
@@ -414,7 +414,7 @@ def _decode_line(request: Request) -> Answer:
                 # The codec accepts what any release accepts, and R5_0 is the most lenient one.
                 parse(part.schema, Release.R5_0)
     try:
-        codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
+        codec = Codec([Version(0, to_codec_schema(writer))], reader=to_codec_schema(reader), options=options)
         if codec.separated and keys is None:
             raise InvalidInput("keys are not part of the payloads: give them as `keys_b64`")
         rows = decode_to_json(codec, payloads, 0, keys)
@@ -501,7 +501,7 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
 
 def run_sample(args: argparse.Namespace, context: Context) -> int:
     """Print the messages, or write them to files with --out."""
-    from schemactl.codegen.topics import require_codec, schema_of
+    from schemactl.codegen.codecs import require_codec, to_codec_schema
 
     is_container = bool(args.out) and args.out.lower().endswith(".avro")
     if is_container and args.format:
@@ -526,7 +526,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
     chosen.topic.load()
     if chosen.info is None:
         raise SchemactlError(f"{chosen.topic.name} has no schema there, so its messages cannot be decoded")
-    schema = schema_of(chosen.info)
+    schema = to_codec_schema(chosen.info)
     if args.brokers:
         messages = _read_messages(args, context, chosen, schema, setup)
     else:
@@ -540,7 +540,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
             if message.version is None or message.target is not None:
                 continue
             if info := infos_by_number.get(message.version):
-                payloads_by_version.setdefault(message.version, (schema_of(info), []))[1].append(message.payload)
+                payloads_by_version.setdefault(message.version, (to_codec_schema(info), []))[1].append(message.payload)
         _note_absent_fields(context, payloads_by_version)
     if is_container:
         _write_container(resolve_relative_path(args.out, context), samples, chosen, context)
@@ -560,7 +560,7 @@ def _make_messages(
     args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
 ) -> Iterator[tuple[SampleMessage, Any]]:
     from schemactl.codec import CodecError, Options
-    from schemactl.codegen.topics import get_wire_options
+    from schemactl.codegen.codecs import get_wire_options
     from schemactl.publish.sample_messages import explain_omissions, plausible
 
     if args.token_env:
@@ -645,11 +645,11 @@ def _decode_foreign(
     """Return the value of a message whose version Git does not know, or None if the message cannot be decoded."""
     from schemactl.codec import CodecError, Options, UnknownVersion, Unreadable
     from schemactl.codec.message import limit_nesting
-    from schemactl.codegen.topics import codec_of, schema_of
+    from schemactl.codegen.codecs import make_codec, to_codec_schema
 
     try:
-        options = limit_nesting(schema_of(info), Options(), _NESTING_DEPTHS)
-        codec = codec_of(topic, options, reader=info, on_target=setup.on_target(topic, None))
+        options = limit_nesting(to_codec_schema(info), Options(), _NESTING_DEPTHS)
+        codec = make_codec(topic, options, reader=info, on_target=setup.on_target(topic, None))
         return codec.decode_one(message.payload, message.version, message.key)
     except (Unreadable, UnknownVersion) as error:
         context.say(f"a message of version {message.version} cannot be decoded: {error}")
@@ -721,7 +721,7 @@ def _write_container(
 ) -> None:
     """Write the values of messages to an Avro container file with the definition of `chosen`."""
     from schemactl.codec import Codec, CodecError, Definition, Version
-    from schemactl.codegen.topics import schema_of
+    from schemactl.codegen.codecs import to_codec_schema
     from schemactl.core.wording import format_count
     from schemactl.publish.avro_files import AVRO_TYPES, make_container
 
@@ -732,8 +732,8 @@ def _write_container(
         )
     definition = info.schema.decode()
     writer = Codec([Version(0, Definition("AVRO", definition))])
-    versions = [Version(version.number, schema_of(version.info)) for version in topic.versions if version.info]
-    reader = Codec(versions or [Version(0, schema_of(info))], reader=schema_of(info))
+    versions = [Version(version.number, to_codec_schema(version.info)) for version in topic.versions if version.info]
+    reader = Codec(versions or [Version(0, to_codec_schema(info))], reader=to_codec_schema(info))
     payloads = []
     for message, value in samples:
         try:

@@ -195,8 +195,8 @@ def _render_json_schema(schema: _ExportedSchema) -> str:
 
 
 def _render_ddl(schema: _ExportedSchema) -> str:
+    from schemactl.codegen.module_paths import module_paths
     from schemactl.codegen.topic_struct import decoded_options
-    from schemactl.codegen.topics import module_paths
     from schemactl.publish.data_contract import create_table
 
     topic, project = schema.topic, schema.project
@@ -279,7 +279,7 @@ _FORMATS: Final = {
 
 def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[tuple[TopicName, str], str]) -> None:
     """Write a file for each topic, or for each kind of events of a topic."""
-    from schemactl.codegen.topics import module_paths
+    from schemactl.codegen.module_paths import module_paths
 
     folder = Path(context.directory, args.out)
     if folder.exists() and not folder.is_dir():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from schemactl.checks.environments import CheckCache
     from schemactl.codegen.manifest import Manifest
     from schemactl.codegen.package import MergePredicate, PackageFiles, TopicFiles, VersionCode
-    from schemactl.codegen.topics import Approved
+    from schemactl.codegen.topics import PackageTopic
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Generate, Project
@@ -376,7 +376,7 @@ class _Package:
     setup: ReadingSetup
     records: Mapping[str, TargetNumbers | None]
     target: str | None
-    topics: list[Approved]
+    topics: list[PackageTopic]
     numbers: Mapping[TopicName, str]
     files: PackageFiles
 
@@ -554,18 +554,18 @@ def _is_in_package(history: History, topic: Topic) -> bool:
 
 def _select_topics(
     names: Sequence[TopicName], history: History, records: Mapping[str, TargetNumbers | None]
-) -> list[Approved]:
+) -> list[PackageTopic]:
     """Return topics with the recorded numbers of all targets; their definitions are read on use."""
-    from schemactl.codegen.topics import NO_VERSION, Approved, list_kinds
+    from schemactl.codegen.topics import NO_VERSION, PackageTopic, list_kinds
     from schemactl.declare.target_numbers import target_versions
 
     topics = []
     for name in names:
         if _is_without_schema(history.catalog.topics[name]):
-            topics.append(Approved(history.catalog.topics[name], NO_VERSION))
+            topics.append(PackageTopic(history.catalog.topics[name], NO_VERSION))
         elif (current := history.current(name)) is not None:
             topic = history.catalog.topics[name]
-            approved = Approved(topic, current)
+            approved = PackageTopic(topic, current)
             versions_by_target = {
                 target: target_versions(topic, record)
                 for target, record in records.items()
@@ -582,8 +582,8 @@ def _select_topics(
 
 
 def _add_targets(
-    approved: Approved, topic: Topic, versions_by_target: Mapping[str, tuple[TargetVersion, ...]]
-) -> Approved:
+    approved: PackageTopic, topic: Topic, versions_by_target: Mapping[str, tuple[TargetVersion, ...]]
+) -> PackageTopic:
     """Return the topic, or the part of `topic` for one kind, with the version numbers of targets."""
     reader_number = _find_reader_number(approved)
     return replace(
@@ -599,7 +599,7 @@ def _is_without_schema(topic: Topic) -> bool:
     return topic.schema is None and not topic.versions
 
 
-def _find_reader_number(approved: Approved) -> int | None:
+def _find_reader_number(approved: PackageTopic) -> int | None:
     """Return the number of the version to read messages as, or None if the declaration pins a missing version."""
     try:
         return approved.reader[0]

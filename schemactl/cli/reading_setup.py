@@ -16,7 +16,7 @@ from schemactl.core.errors import NEGATIVE, RegistryError, SchemactlError, Usage
 from schemactl.core.schema import get_live_versions
 
 if TYPE_CHECKING:
-    from schemactl.codegen.topics import OnTarget
+    from schemactl.codegen.topics import VersionsOnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project, Target
@@ -101,7 +101,7 @@ class ReadingSetup:
         recorded = (entry for entry in target_versions(topic, self.numbers) if entry.number not in registered_numbers)
         return (*recorded, *registered)
 
-    def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
+    def on_target(self, topic: Topic, reader: int | None) -> VersionsOnTarget | None:
         """Return the versions behind the target's numbers of the topic, or None if the numbers are Git's.
 
         `reader` is Git's number of the version to read messages as, or None if the reader's schema is not a version.
@@ -258,7 +258,7 @@ class ReadingSetup:
         return Topic(name), replace(self, registered={name: tuple(versions)})
 
 
-def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | None, topic: Topic) -> OnTarget:
+def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | None, topic: Topic) -> VersionsOnTarget:
     """Return the versions of a topic by the numbers of a target.
 
     Args:
@@ -267,7 +267,7 @@ def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | 
         reader: Git's number of the version to read messages as, or None if the reader's schema is not a version.
         topic: the topic, to whose kinds of events the versions belong.
     """
-    from schemactl.codegen.topics import OnTarget
+    from schemactl.codegen.topics import VersionsOnTarget
     from schemactl.core.schema import SchemaVersion
     from schemactl.declare.target_numbers import target_number
     from schemactl.formats import assign_kinds
@@ -278,7 +278,7 @@ def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | 
         number = None
     readable = [version for version in versions if version.info]
     schema_versions = [SchemaVersion(version.number, version.info, version.commit) for version in readable]
-    return OnTarget(
+    return VersionsOnTarget(
         target,
         assign_kinds(schema_versions, topic),
         {version.number: version.git.number for version in readable if version.git},

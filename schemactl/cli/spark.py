@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from schemactl.codec import Codec
     from schemactl.codec.verification import Count
     from schemactl.codegen.topic_struct import StructOptions
-    from schemactl.codegen.topics import OnTarget
+    from schemactl.codegen.topics import VersionsOnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project
@@ -155,15 +155,15 @@ class TopicOfMessages:
     reader: SchemaInfo
     reader_number: int
     source_name: TopicName
-    on_target: OnTarget | None = None
+    on_target: VersionsOnTarget | None = None
     kind: str = ""
     kinds: tuple[TopicOfMessages, ...] = ()
 
     @property
     def struct_options(self) -> StructOptions:
         """The options of Spark's types, from `generate` of the project file."""
+        from schemactl.codegen.codecs import get_nanoseconds
         from schemactl.codegen.topic_struct import StructOptions
-        from schemactl.codegen.topics import get_nanoseconds
 
         generate = self.project.generate
         options = StructOptions(generate.spark) if generate else StructOptions()
@@ -207,7 +207,7 @@ class TopicOfMessages:
             SchemactlError: if messages of this schema cannot be decoded.
         """
         from schemactl.codec import CodecError, Options
-        from schemactl.codegen.topics import codec_of, get_wire_options
+        from schemactl.codegen.codecs import get_wire_options, make_codec
 
         generate = self.project.generate
         options = Options(
@@ -217,7 +217,7 @@ class TopicOfMessages:
             json_defaults=generate is not None and generate.json_defaults,
             **get_wire_options(self.topic, generate),
         )
-        codec = codec_of(self.topic, options, reader=reader, on_target=self.on_target, kind=self.kind)
+        codec = make_codec(self.topic, options, reader=reader, on_target=self.on_target, kind=self.kind)
         try:
             codec.columns  # noqa: B018  raises here, not in a worker
         except CodecError as error:
@@ -270,7 +270,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
         UsageError: if there is no such topic, or it never had a schema.
         SchemactlError: if PySpark or the packages of the codec are not installed.
     """
-    from schemactl.codegen.topics import require_codec
+    from schemactl.codegen.codecs import require_codec
 
     require_codec()
     try:
@@ -279,7 +279,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
         raise SchemactlError(
             "this needs PySpark, which is not installed", fix='pip install "pulsar-schemactl[spark]"'
         ) from None
-    from schemactl.codegen.topics import Approved
+    from schemactl.codegen.topics import PackageTopic
 
     setup = read_setup(context, args.target)
     approved = setup.approved
@@ -295,7 +295,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
     if version and version.info is not None:
         number, reader = version.number, version.info
     elif current is not None and topic.schema is not None:
-        number, reader = Approved(topic, current).reader
+        number, reader = PackageTopic(topic, current).reader
     elif last is not None and last.info is not None:
         number, reader = last.number, last.info
     else:
@@ -307,7 +307,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
 
 def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: ReadingSetup) -> TopicOfMessages:
     """Return the kind of events that the command line names by its key or by a version, or else all kinds of the topic."""
-    from schemactl.codegen.topics import info_of, list_kinds
+    from schemactl.codegen.topics import get_version_schema, list_kinds
 
     source_name = setup.get_source_name(topic.name)
     parts = []
@@ -315,7 +315,7 @@ def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: 
         kind = approved.topic.kind
         number, reader = approved.reader
         if version and version.kind == kind:
-            number, reader = version.number, info_of(version)
+            number, reader = version.number, get_version_schema(version)
         on_target = setup.on_target(topic, number)
         parts.append(TopicOfMessages(setup.project, topic, reader, number, source_name, on_target, kind))
     key = key or (version.kind if version else "")

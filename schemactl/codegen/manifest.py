@@ -15,8 +15,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from schemactl.codegen.module_paths import module_paths
 from schemactl.codegen.package import PackageFiles, TopicFiles, VersionCode, list_schema_files, walk_files
-from schemactl.codegen.topics import module_paths
 from schemactl.core.names import TopicName
 
 CLOCK_TICK_S: Final = 0.02

@@ -26,6 +26,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from schemactl.codegen.class_module import topic_classes
+from schemactl.codegen.codecs import get_wire_options
+from schemactl.codegen.module_paths import CLASSES, RUNTIME, SCHEMAS, is_importable, module_paths
 from schemactl.codegen.spark_types import (
     PYTHON_TYPES,
     Atomic,
@@ -42,19 +44,7 @@ from schemactl.codegen.spark_types import (
     to_block_literal,
 )
 from schemactl.codegen.topic_struct import StructOptions, decoded_options, former_names, struct_of, value_of
-from schemactl.codegen.topics import (
-    CLASSES,
-    NO_VERSION,
-    RUNTIME,
-    SCHEMAS,
-    Approved,
-    OnTarget,
-    get_wire_options,
-    info_of,
-    is_importable,
-    mark_other_kinds,
-    module_paths,
-)
+from schemactl.codegen.topics import NO_VERSION, PackageTopic, VersionsOnTarget, get_version_schema, mark_other_kinds
 from schemactl.core import atomic_files, environment
 from schemactl.core.environment import DISTRIBUTION
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
@@ -212,7 +202,7 @@ class PackageFiles(dict[str, str]):
 
 
 def package_files(
-    topics: Iterable[Approved],
+    topics: Iterable[PackageTopic],
     generate: Generate,
     *,
     release: Release,
@@ -353,7 +343,7 @@ class TopicModule(NamedTuple):
 
 
 def topic_module(
-    approved: Approved,
+    approved: PackageTopic,
     name: str,
     *,
     runtime: str,
@@ -428,7 +418,7 @@ def topic_module(
 
 
 def _make_kinds_module(
-    approved: Approved,
+    approved: PackageTopic,
     name: str,
     *,
     runtime: str,
@@ -515,7 +505,7 @@ def _make_versions(
             unchanged += code.files
             codes[version.number] = code
         else:
-            info = info_of(version)
+            info = get_version_schema(version)
             version_files = _SchemaFiles(schemas.module)
             call = version_files.make_call(info, f"v{version.number}", kind=version.kind)
             schemas.texts |= version_files.texts
@@ -532,7 +522,7 @@ def _make_versions(
 
 
 def _make_reader_arguments(
-    approved: Approved,
+    approved: PackageTopic,
     file: str,
     schemas: _SchemaFiles,
     columns: Struct | None,
@@ -543,14 +533,15 @@ def _make_reader_arguments(
     number, reader = approved.reader
     reader_version = next((version for version in approved.versions if version.number == number), None)
     has_reader_version = reader_version is not None and (
-        reader_version.info == reader or _list_schema_files(info_of(reader_version)) == _list_schema_files(reader)
+        reader_version.info == reader
+        or _list_schema_files(get_version_schema(reader_version)) == _list_schema_files(reader)
     )
     arguments = {"reader": str(number) if has_reader_version else schemas.make_call(reader, file)}
 
     # The columns, and their former names.
     if columns is not None:
         arguments["schema"] = "SCHEMA"
-        older = [info_of(version) for version in reversed(approved.versions) if version.number < number]
+        older = [get_version_schema(version) for version in reversed(approved.versions) if version.number < number]
         names_by_path = former_names(reader, older, options, release)
         if names_by_path:
             arguments["former_names"] = _make_dict(
@@ -564,7 +555,7 @@ def _make_reader_arguments(
     return arguments
 
 
-def _make_targets(on_targets: Iterable[OnTarget], schemas: _SchemaFiles) -> str:
+def _make_targets(on_targets: Iterable[VersionsOnTarget], schemas: _SchemaFiles) -> str:
     """Return the text of a dict with the numbers of each target."""
     return _make_dict(
         {
@@ -591,7 +582,7 @@ def _make_options(
     return f"Options({set_options})" if set_options else ""
 
 
-def _summarize(approved: Approved, number: int, reader: SchemaInfo, *, has_columns: bool) -> str:
+def _summarize(approved: PackageTopic, number: int, reader: SchemaInfo, *, has_columns: bool) -> str:
     if number == NO_VERSION:
         return f"{approved.topic.name}: no schema, each message is bytes."
     first, last = approved.versions[0].number, approved.versions[-1].number
@@ -605,21 +596,21 @@ def _summarize(approved: Approved, number: int, reader: SchemaInfo, *, has_colum
     return "\n\n".join(lines) + ("\n" if lines[1:] else "")
 
 
-def _make_target_numbers(on_target: OnTarget, schemas: _SchemaFiles) -> str:
+def _make_target_numbers(on_target: VersionsOnTarget, schemas: _SchemaFiles) -> str:
     """Return the call of TargetNumbers, and add the files of the target's foreign versions to `schemas`."""
     meanings = {number: literal(reason) for number, reason in on_target.unreadable.items()}
     for version in on_target.versions:
         git = on_target.git.get(version.number)
         if git is None:
             # Named for its content, because targets may have any names, and often the same foreign version.
-            info = info_of(version)
+            info = get_version_schema(version)
             digest = hashlib.sha256(repr(_list_schema_files(info)).encode()).hexdigest()[:12]
             meanings[version.number] = schemas.make_call(info, f"foreign-{digest}", kind=version.kind)
         else:
             meanings[version.number] = str(git)
     lines = "".join(f"                {number}: {meaning},\n" for number, meaning in sorted(meanings.items()))
     foreign_properties = {
-        version.number: info_of(version).properties
+        version.number: get_version_schema(version).properties
         for version in on_target.versions
         if version.number not in on_target.git
     }
@@ -990,7 +981,7 @@ class Wheel(NamedTuple):
     files: Mapping[str, str]
 
 
-def complete(files: Mapping[str, str], package: str, topics: Iterable[Approved]) -> Mapping[str, str]:
+def complete(files: Mapping[str, str], package: str, topics: Iterable[PackageTopic]) -> Mapping[str, str]:
     """Return the files of the package with the modules of schemactl that it uses, and their license.
 
     Args:
@@ -1016,7 +1007,7 @@ def complete(files: Mapping[str, str], package: str, topics: Iterable[Approved])
     return dict(sorted((others | runtime).items()))
 
 
-def commits(topics: Iterable[Approved]) -> str:
+def commits(topics: Iterable[PackageTopic]) -> str:
     """Return `versions.json`: for each version of each topic, the commit that introduced it, and its time in UTC."""
     commits_by_topic = {
         str(topic.topic.name): {
@@ -1039,7 +1030,7 @@ def version_at(tip: Commit) -> str:
 
 
 def wheel(
-    files: Mapping[str, str], package: str, topics: Iterable[Approved], *, tip: Commit | None, version: str = ""
+    files: Mapping[str, str], package: str, topics: Iterable[PackageTopic], *, tip: Commit | None, version: str = ""
 ) -> Wheel:
     """Return the package's files and metadata as a wheel; equal input makes equal text.
 
@@ -1120,7 +1111,7 @@ def _find_imports(source: Path, path: str, text: str) -> Iterator[str]:
             yield from (file.as_posix() for file in files if file.name != ".py" and (source / file).is_file())
 
 
-def _make_metadata(package: str, version: str, topics: Iterable[Approved], *, has_models: bool) -> str:
+def _make_metadata(package: str, version: str, topics: Iterable[PackageTopic], *, has_models: bool) -> str:
     topics = sorted(topics, key=lambda topic: topic.topic.name)
     lines = [
         "Metadata-Version: 2.1",
@@ -1150,7 +1141,7 @@ def _list_requirements(extra: str) -> list[str]:
     return [name.strip() for name, _, marker in requirements if marker.replace("'", '"').strip() == extra_marker]
 
 
-def _list_payloads(topics: Iterable[Approved]) -> set[str]:
+def _list_payloads(topics: Iterable[PackageTopic]) -> set[str]:
     """Return the kinds of payloads of all versions of the topics."""
     payloads: set[str] = set()
     for topic in topics:

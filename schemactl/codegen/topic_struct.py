@@ -12,6 +12,7 @@ from typing import Any, Final
 from schemactl.codec.avro_schema import JAVA_CLASSES
 from schemactl.codec.definition import MAX_COLUMNS, MAX_PRECISION, RESERVED_NAMES
 from schemactl.codegen import spark_types
+from schemactl.codegen.codecs import get_nanoseconds
 from schemactl.codegen.spark_types import (
     SparkField,
     SparkType,
@@ -20,7 +21,6 @@ from schemactl.codegen.spark_types import (
     UnsupportedBySpark,
     catalyst_type,
 )
-from schemactl.codegen.topics import get_nanoseconds
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import SchemactlError
 from schemactl.core.project import Generate, Nanoseconds

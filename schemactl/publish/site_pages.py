@@ -25,7 +25,8 @@ from markupsafe import Markup, escape
 
 from schemactl.codec import CodecError
 from schemactl.codec.readable_json import to_json
-from schemactl.codegen.topics import module_paths, schema_of
+from schemactl.codegen.codecs import to_codec_schema
+from schemactl.codegen.module_paths import module_paths
 from schemactl.core import environment
 from schemactl.core.catalog import Client
 from schemactl.core.errors import SchemactlError
@@ -1359,7 +1360,7 @@ def _draw_lives(lives: Any, places: Mapping[int, float], broke: set[int], first:
 def example_of(info: SchemaInfo, name: TopicName) -> str:
     """Return an example message as JSON, the same in each run, or "" if the schema has no codec or no short value."""
     try:
-        value = next(values(schema_of(info), name.topic, Random(str(name))))  # noqa: S311  plausible, not secret
+        value = next(values(to_codec_schema(info), name.topic, Random(str(name))))  # noqa: S311  plausible, not secret
     except (CodecError, SchemactlError):
         return ""
     text = json.dumps(to_json(value), indent=2, ensure_ascii=False)

@@ -12,7 +12,7 @@ from topics_to_generate import GENERATE, ODD_TEXTS, make_approved, make_odd_info
 
 from schemactl.codegen.package import package_files
 from schemactl.codegen.spark_types import to_block_literal
-from schemactl.codegen.topics import Approved, OnTarget
+from schemactl.codegen.topics import PackageTopic, VersionsOnTarget
 from schemactl.core.errors import SchemactlError
 from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release
@@ -51,10 +51,10 @@ hostile_texts = st.one_of(
 )
 
 
-def make_hostile_topic(name: str, text: str, *, on_target: bool) -> Approved:
+def make_hostile_topic(name: str, text: str, *, on_target: bool) -> PackageTopic:
     topic = make_approved("t", (make_odd_info(text),))
     hostile = replace(topic.topic, name=replace(topic.topic.name, topic=name))
-    target = OnTarget(text, topic.topic.versions, {}, {1: text, 3: text}, 0)
+    target = VersionsOnTarget(text, topic.topic.versions, {}, {1: text, 3: text}, 0)
     return replace(topic, topic=hostile, on_targets=(target,) if on_target else ())
 
 

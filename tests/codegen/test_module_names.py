@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.codegen.topics import module_paths
+from schemactl.codegen.module_paths import module_paths
 from schemactl.core.names import TopicName
 
 

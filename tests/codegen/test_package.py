@@ -40,7 +40,7 @@ from schemactl.codegen.package import (
     wheel,
     write,
 )
-from schemactl.codegen.topics import Approved, OnTarget
+from schemactl.codegen.topics import PackageTopic, VersionsOnTarget
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.project import ClassKind, Generate
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
@@ -172,7 +172,7 @@ def test_a_package_has_the_numbers_of_all_targets() -> None:
     foreign = SchemaVersion(1, one.versions[1].info)
     versions = (one.versions[0], foreign, replace(foreign, number=3))
     on_targets = tuple(
-        OnTarget(target, versions, {0: 0, 3: 1}, {2: "number 2 was deleted"}, 3) for target in ("prod/eu", "dr")
+        VersionsOnTarget(target, versions, {0: 0, 3: 1}, {2: "number 2 was deleted"}, 3) for target in ("prod/eu", "dr")
     )
     files = files_of([replace(one, on_targets=on_targets)], targets=["prod/eu", "dr", "dev"], target="dr")
     package = files["shop_schemas/__init__.py"]
@@ -372,7 +372,7 @@ TIP = Commit("c0ffee" + "0" * 34, 1_772_323_509)
 PLAIN = [make_approved("orders", ORDERS)]
 
 
-def wheel_of(topics: list[Approved] = PLAIN) -> Wheel:
+def wheel_of(topics: list[PackageTopic] = PLAIN) -> Wheel:
     files = complete(package_files(topics, GENERATE, release=Release.R4_0), GENERATE.package, topics)
     return wheel(files, GENERATE.package, topics, tip=TIP)
 

@@ -25,7 +25,7 @@ from topics_to_generate import ALL, CLICK, GENERATE, ODD, make_approved, make_in
 import schemactl
 from schemactl.codec import Unreadable, Unwritable
 from schemactl.codegen.package import compare, package_files, write
-from schemactl.codegen.topics import Approved
+from schemactl.codegen.topics import PackageTopic
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf import counterexample
@@ -38,7 +38,7 @@ NUMBERS = count()
 class Package:
     """The modules of topics, which are run without being written."""
 
-    def __init__(self, *topics: Approved, spark: str = "4.1", recursion_depth: int = 0) -> None:
+    def __init__(self, *topics: PackageTopic, spark: str = "4.1", recursion_depth: int = 0) -> None:
         self.files = package_files(
             topics, replace(GENERATE, spark=spark), release=Release.R4_0, recursion_depth=recursion_depth
         )
@@ -212,7 +212,7 @@ def make_strange_record(name: str) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def make_topics() -> list[Approved]:
+def make_topics() -> list[PackageTopic]:
     """Return topics of every schema type, with strange names, recursion and many fields."""
     of_names = make_info(
         *({"name": f"f{number}", "type": make_strange_record(name)} for number, name in enumerate(NAMED))

@@ -16,7 +16,7 @@ from pulsar_cluster import create_namespace
 from scratch import Scratch, record, write_declaration
 
 from schemactl.codec import Codec, Version
-from schemactl.codegen.topics import schema_of
+from schemactl.codegen.codecs import to_codec_schema
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
@@ -38,7 +38,7 @@ def put(estate: Estate, topic: TopicName, *infos: SchemaInfo) -> None:
 
 
 def encode(info: SchemaInfo, value: Any) -> tuple[bytes | None, bytes | None]:
-    codec = Codec([Version(0, schema_of(info))])
+    codec = Codec([Version(0, to_codec_schema(info))])
     return codec.encode_one(value), codec.encode_key(value) if codec.separated else None
 
 

@@ -18,7 +18,7 @@ from protobuf_corpus import compile_definition
 
 from schemactl.broker.upload import VersionList
 from schemactl.codec import Codec, Version
-from schemactl.codegen.topics import schema_of
+from schemactl.codegen.codecs import to_codec_schema
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
@@ -245,7 +245,7 @@ def test_descriptor_that_java_accepts_can_be_read_and_decoded(change: Change) ->
     message_class = make_message_class(parse(schema))
     for wire in spec.messages(info):
         assert json_text(parse_message(wire.payload or b"", message_class))
-    codec = Codec([Version(0, schema_of(info))])
+    codec = Codec([Version(0, to_codec_schema(info))])
     assert codec.decode_one(b"\x08\x07")
 
 

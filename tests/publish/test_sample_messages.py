@@ -16,7 +16,7 @@ from tangled_definitions import TANGLED_AVRO, TANGLED_PROTO, dump_avro
 from topics_to_generate import CLICK, TYPES
 
 from schemactl.codec import Codec, CodecError, Definition, KeyValue, Unwritable, Version, arrow_types
-from schemactl.codegen.topics import schema_of
+from schemactl.codegen.codecs import to_codec_schema
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.publish import sample_messages
 from schemactl.publish.sample_messages import explain_omissions, find_options, plausible
@@ -70,7 +70,7 @@ def test_random_protobuf_definitions_have_messages(seed: int) -> None:
 @pytest.mark.parametrize("name", sorted(TYPES.keys() - {"bills"}))
 def test_every_schema_type_has_messages(name: str) -> None:
     for info in TYPES[name]:
-        assert len(make_values(schema_of(info), 10)) == 10
+        assert len(make_values(to_codec_schema(info), 10)) == 10
 
 
 def test_names_say_what_a_value_looks_like() -> None:
@@ -115,7 +115,7 @@ def test_records_that_contain_each_other_have_messages(name: str, kind: str) -> 
 
 
 def test_protobuf_messages_that_contain_each_other_have_messages() -> None:
-    schema = schema_of(compile_proto(Proto.of_text(TANGLED_PROTO, "t.M0")))
+    schema = to_codec_schema(compile_proto(Proto.of_text(TANGLED_PROTO, "t.M0")))
     assert len([*islice(plausible(schema, 0, name="orders", seed=0), 3)]) == 3
 
 
@@ -129,4 +129,4 @@ def test_records_below_the_limit_of_parts_are_left_out_with_a_note(monkeypatch: 
 
 
 def test_another_seed_gives_other_messages() -> None:
-    assert make_values(schema_of(CLICK), seed=1) != make_values(schema_of(CLICK), seed=2)
+    assert make_values(to_codec_schema(CLICK), seed=1) != make_values(to_codec_schema(CLICK), seed=2)

@@ -21,7 +21,7 @@ from spark_release import STREAMS_OUT
 
 from examples.shop import messages
 from schemactl.codec import Options
-from schemactl.codegen.topics import codec_of
+from schemactl.codegen.codecs import make_codec
 from schemactl.spark import ensure_java
 
 from .daemons import connect
@@ -44,7 +44,7 @@ def orders_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of orders of all versions, one of which is damaged."""
     place = tmp_path_factory.mktemp("sent")
     topics = shop.read_approved(shop.make(place)).topics
-    codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
+    codecs = {str(name): make_codec(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     messages.write(place / "all.parquet", codecs, count=COUNT)
     pq.write_table(pq.read_table(place / "all.parquet", filters=[("__topic", "=", ORDERS)]), place / "orders.parquet")
     return place / "orders.parquet"

@@ -19,7 +19,7 @@ from topics_to_generate import ALL, ODD
 from schemactl.codegen.package import complete, pack, package_files
 from schemactl.codegen.spark_types import to_json
 from schemactl.codegen.topic_struct import StructOptions, struct_of
-from schemactl.codegen.topics import Approved
+from schemactl.codegen.topics import PackageTopic
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release
 from schemactl.spark.column_types import struct_of as columns_in_spark
@@ -59,7 +59,7 @@ IN_PARTS = ("containsNull", "valueContainsNull")
 
 @pytest.mark.parametrize("one", [*ALL, *ODD[:2]], ids=lambda one: one.topic.name.topic)
 def test_its_columns_are_those_of_the_schema_and_of_what_is_decoded(
-    generated_package: ModuleType, one: Approved
+    generated_package: ModuleType, one: PackageTopic
 ) -> None:
     topic = generated_package.topic(str(one.topic.name))
     generated_struct = struct_of(one.reader[1], OPTIONS, Release.R4_0)

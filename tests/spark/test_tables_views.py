@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from schemactl.codegen.package import compare, package_files, write
-from schemactl.codegen.topics import Approved
+from schemactl.codegen.topics import PackageTopic
 from schemactl.core.catalog import Topic
 from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
@@ -91,7 +91,7 @@ def write_package(out: Path, package: str, schemas: Sequence[Any]) -> None:
     infos = [SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode()) for schema in schemas]
     versions = tuple(SchemaVersion(n, info, Commit(f"{n:040x}", 0)) for n, info in enumerate(infos))
     declared = Topic(TopicName.parse("shop/sales/orders"), infos[-1], versions)
-    approved = Approved(declared, len(schemas) - 1)
+    approved = PackageTopic(declared, len(schemas) - 1)
     files = package_files([approved], Generate(package), release=Release.R4_0)
     write(files, out, compare(files, out))
     invalidate_caches()

@@ -24,7 +24,7 @@ from pulsar_cluster import FOREVER, Namespace
 
 from examples.shop import messages
 from schemactl.codec import Codec, Definition, Options
-from schemactl.codegen.topics import codec_of
+from schemactl.codegen.codecs import make_codec
 from schemactl.core.names import TopicName
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -83,7 +83,7 @@ def reports_by_release(
     """The errors of each part, by release."""
     folder = tmp_path_factory.mktemp("smoke")
     project = shop.make(folder)
-    codec = codec_of(shop.read_approved(project).topics[TopicName.parse(ORDERS)], Options())
+    codec = make_codec(shop.read_approved(project).topics[TopicName.parse(ORDERS)], Options())
     orders = make_orders(codec)
     (folder / "messages").mkdir()
     columns = pa.table(

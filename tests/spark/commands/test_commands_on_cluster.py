@@ -15,7 +15,7 @@ from spark_release import STREAMS_OUT
 from examples.shop import messages
 from schemactl.cli.spark import _write_runtime
 from schemactl.codec import Options
-from schemactl.codegen.topics import codec_of
+from schemactl.codegen.codecs import make_codec
 from schemactl.spark import ensure_java
 from spark.daemons import start_cluster
 
@@ -50,7 +50,7 @@ def test_the_zip_for_workers_is_complete(tmp_path: Path) -> None:
 def test_messages_are_landed_by_workers_of_a_cluster(tmp_path: Path) -> None:
     repository = shop.make(tmp_path)
     topics = shop.read_approved(repository).topics
-    codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
+    codecs = {str(name): make_codec(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     (tmp_path / "archive").mkdir()
     messages.write(tmp_path / "archive/1.parquet", codecs, count=COUNT)
     ensure_java()

@@ -25,7 +25,7 @@ from examples.shop import messages
 from schemactl.cli import spark
 from schemactl.cli.spark import choose_checkpoint
 from schemactl.codec import Options
-from schemactl.codegen.topics import codec_of
+from schemactl.codegen.codecs import make_codec
 from schemactl.spark import ensure_java
 from schemactl.spark.landing import Compression
 from schemactl.spark.tables.landing_table import Evolution, Format
@@ -47,7 +47,7 @@ def shop_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a shop with a file of messages for its topics."""
     place = tmp_path_factory.mktemp("made")
     topics = shop.read_approved(shop.make(place)).topics
-    codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
+    codecs = {str(name): make_codec(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     (place / "archive").mkdir()
     for seed in (1, 2):
         messages.write(place / f"archive/{seed}.parquet", codecs, seed=seed, count=COUNT)

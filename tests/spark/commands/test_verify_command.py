@@ -13,7 +13,7 @@ from console import Console, Run
 
 from examples.shop import messages
 from schemactl.codec import Options
-from schemactl.codegen.topics import codec_of
+from schemactl.codegen.codecs import make_codec
 
 COUNT = 1_300
 ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
@@ -23,7 +23,7 @@ ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
 def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     repository = shop.make(tmp_path_factory.mktemp("verify"))
     topics = shop.read_approved(repository).topics
-    codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
+    codecs = {str(name): make_codec(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     messages.write(repository.parent / "messages.parquet", codecs, count=COUNT)
     return repository
 
