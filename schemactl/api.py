@@ -96,7 +96,8 @@ def parse_schema(
     Raises:
         InvalidSchema: the definition does not parse; `pointer` is the location.
     """
-    from schemactl.formats import InvalidInput, problems, read_request_definition
+    from schemactl.formats import find_problems
+    from schemactl.formats.json_definitions import InvalidInput, read_request_definition
 
     schema = {"proto": definition, "message": message} if message else definition
     try:
@@ -105,6 +106,6 @@ def parse_schema(
         )
     except InvalidInput as error:
         raise InvalidSchema(str(error)) from None
-    for problem in problems(info, release):
+    for problem in find_problems(info, release):
         raise problem
     return info

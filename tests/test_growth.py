@@ -40,7 +40,7 @@ from schemactl.declare.source_location import JsonText, place
 from schemactl.declare.strict_json import read_json
 from schemactl.formats import SPECS, key_value
 from schemactl.formats.avro.json_text import InvalidAvro, read
-from schemactl.formats.avro.parser import parse, problems
+from schemactl.formats.avro.parser import find_problems, parse
 from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.protobuf import load
 from schemactl.registry.pulsar.responses import Reply, can_succeed_later, find_exception
@@ -138,9 +138,9 @@ PARSERS: Final[dict[str, Parser]] = {
     "JSON with places": _parse_json,
     "Avro's JSON": read,
     "Avro": lambda text: parse(text, Release.R4_0),
-    "Avro with its defaults": lambda text: list(problems(text, Release.R5_0)),
+    "Avro with its defaults": lambda text: list(find_problems(text, Release.R5_0)),
     "Java's words for Avro": _parse_refused,
-    "numbers in Avro": _in_avro(_NUMBER_FIELD, lambda text: list(problems(text, Release.R4_0))),
+    "numbers in Avro": _in_avro(_NUMBER_FIELD, lambda text: list(find_problems(text, Release.R4_0))),
     "names in Avro": _in_avro(_NAMED, lambda text: parse(text, Release.R5_0)),
     "references in Avro": _in_avro(_REFERENCE, lambda text: parse(text, Release.R4_0)),
     "Avro in the codec": avro_schema.parse,

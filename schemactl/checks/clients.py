@@ -24,16 +24,8 @@ from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_version_numbers
-from schemactl.formats import (
-    convert,
-    counterexample,
-    explain,
-    find_client_defaults,
-    find_rendering,
-    has_client_rules,
-    identify_breakage,
-    list_native_parts,
-)
+from schemactl.formats import counterexample, explain, find_client_defaults, identify_breakage, spec
+from schemactl.formats.native_definitions import convert, find_rendering, list_native_parts
 
 
 def list_client_impacts(proposal: Proposal, approved_topic: Topic | None = None) -> tuple[ClientImpact, ...]:
@@ -301,7 +293,10 @@ def _find_breakages(
         # Declared consumers without `schema` read its messages by the rules of their languages.
         readers = [other for other in proposal.topic.clients if other.reads and other.is_latest]
         reader_languages = (reader.known_language for reader in readers)
-        languages = ["", *(language for language in reader_languages if has_client_rules(proposal.schema, language))]
+        languages = [
+            "",
+            *(language for language in reader_languages if spec(proposal.schema).has_client_rules(language)),
+        ]
     return [
         (build, breakage if build.number is not None else replace(breakage, older=on_one_line(client.file)))
         for build in builds
@@ -322,7 +317,7 @@ def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[tuple[
 
     It is built with the latest version before the change, and with the proposed version after it.
     """
-    if not (client.is_latest and client.reads and has_client_rules(proposal.schema, client.known_language)):
+    if not (client.is_latest and client.reads and spec(proposal.schema).has_client_rules(client.known_language)):
         return []
     infos = {version.number: version.info for version in proposal.versions if version.number != proposal.number}
     return [
@@ -364,7 +359,7 @@ def _find_unread_producers(client: Client, proposal: Proposal) -> list[tuple[Cli
     A producer without `schema` writes the latest version until its next build. It counts only under a strategy by which consumers may be
     upgraded first.
     """
-    if not (client.is_latest and client.reads) or has_client_rules(proposal.schema, client.known_language):
+    if not (client.is_latest and client.reads) or spec(proposal.schema).has_client_rules(client.known_language):
         return []
     is_upgraded_first = _protect_clients(proposal.strategy) in READS_OLD
     return [
@@ -387,7 +382,7 @@ def check_client_defaults(comparison: Comparison, proposal: Proposal) -> Iterato
     for client in proposal.topic.clients:
         if not (client.reads and client.runs_on(*comparison.targets)):
             continue
-        if not has_client_rules(proposal.schema, client.known_language):
+        if not spec(proposal.schema).has_client_rules(client.known_language):
             continue
         new = proposal.schema
         strategy = _protect_clients(proposal.strategy) if client.is_latest else CompatibilityStrategy.FORWARD
@@ -439,7 +434,7 @@ def _report_broken_client(
     if client.reads and breakage.direction == "new_reads_old":
         built, effect = new_version, f"cannot read messages of version {build.number}"
     subject = f"The {client.role} {on_one_line(client.display_name)}"
-    if has_client_rules(proposal.schema, client.known_language):
+    if spec(proposal.schema).has_client_rules(client.known_language):
         subject += f" in {client.known_language.capitalize()}"
     yield from comparison.make_finding(
         "CLIENT_BREAKS",

@@ -40,7 +40,7 @@ from schemactl.core.wording import (
     format_policy_value,
     format_version_numbers,
 )
-from schemactl.formats.type_spec import outline
+from schemactl.formats.part_changes import outline
 
 _PROTECTION_TEXTS: Final = {
     "new_reads_old": "new readers of old messages",

@@ -13,7 +13,7 @@ from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.wording import format_version_numbers
-from schemactl.formats import assign_kinds, identity, record_name
+from schemactl.formats import assign_kinds, get_record_name, identity
 
 
 def join_kind_names(approved_topic: Topic, declared_topic: Topic) -> tuple[KindName, ...]:
@@ -37,7 +37,7 @@ def narrow_to_kind(comparison: Comparison, part: Topic) -> Comparison:
         approved_topic = comparison.approved.topics.get(approved_name) if approved_name else None
         if approved_name and approved_topic:
             named_topic = replace(approved_topic, kind_names=join_kind_names(approved_topic, whole))
-            record = record_name(part.schema) if part.schema else ""
+            record = get_record_name(part.schema) if part.schema else ""
             approved_key = part.kind or named_topic.find_kind_key(record)
             approved_topics[approved_name] = (
                 _select_approved(named_topic, approved_key, record) if approved_key else approved_topic
@@ -60,7 +60,7 @@ def narrow_to_kind(comparison: Comparison, part: Topic) -> Comparison:
 
 def find_approved_kind(approved_topic: Topic, part: Topic) -> Kind | None:
     """Return the approved kind with the key of a declared kind, else with its record, or None if the topic had one schema before."""
-    return _find_kind(approved_topic, part.kind, record_name(part.schema) if part.schema else "")
+    return _find_kind(approved_topic, part.kind, get_record_name(part.schema) if part.schema else "")
 
 
 def _find_kind(topic: Topic, key: str, record: str) -> Kind | None:
@@ -88,7 +88,7 @@ def _select_approved(topic: Topic, key: str, record: str) -> Topic:
     versions = assign_kinds(topic.versions, topic)
     kind = _find_kind(topic, key, record)
     schema = kind.schema if kind else None
-    if not topic.kinds and topic.schema and topic.find_kind_key(record_name(topic.schema)) == key:
+    if not topic.kinds and topic.schema and topic.find_kind_key(get_record_name(topic.schema)) == key:
         schema = topic.schema
     old_key = kind.key if kind else key
     return replace(
@@ -115,7 +115,7 @@ def check_removed_kinds(
 ) -> tuple[list[TopicCheck], list[Finding]]:
     """Return a result and a finding for each approved kind that is no longer declared, neither by its key nor by its record."""
     declared_keys = {kind.key for kind in declared_topic.kinds}
-    records = {record_name(part.schema) for part in declared_topic.split() if part.schema}
+    records = {get_record_name(part.schema) for part in declared_topic.split() if part.schema}
     strategy, level = comparison.declared.data_strategy(declared_topic.name, comparison.project.defaults)
     topic_checks: list[TopicCheck] = []
     findings: list[Finding] = []

@@ -33,10 +33,11 @@ from schemactl.declare.references import AvroFile, own_names
 from schemactl.declare.rewriting import select_harmless_rewrites
 from schemactl.declare.source_location import Tokens
 from schemactl.declare.text_edits import make_text_edit
-from schemactl.formats import find_misreadings, find_variants, get_pair, identity, list_native_parts, resolve, spec
+from schemactl.formats import find_misreadings, get_pair, identity, resolve, spec
 from schemactl.formats.avro.go_definitions import find_changes
-from schemactl.formats.avro.parser import problems as avro_problems
+from schemactl.formats.avro.parser import find_problems as find_avro_problems
 from schemactl.formats.avro.schema import LOGICAL_TYPES, PRIMITIVE_TYPES, qualify
+from schemactl.formats.native_definitions import find_variants, list_native_parts
 
 _NAMED_KINDS = ("record", "enum", "fixed")
 
@@ -555,7 +556,7 @@ def _find_problems(schema: SchemaInfo, release: Release) -> Iterator[InvalidSche
     """Yield the problems that Avro in a release has with the definition; `check` reports problems of uploads."""
     pair = get_pair(schema)
     for part_name, part in pair.halves.items() if pair else [("", schema)]:
-        for problem in avro_problems(part.schema, release) if spec(part).language == "avro" else ():
+        for problem in find_avro_problems(part.schema, release) if spec(part).language == "avro" else ():
             problem_pointer = f"/{part_name}{problem.pointer}" if part_name else problem.pointer
             yield InvalidSchema(problem.message, pointer=problem_pointer, fix=problem.fix)
 

@@ -25,10 +25,9 @@ from schemactl.core.wording import describe_obligation, describe_policy_origin, 
 from schemactl.formats import (
     counterexample,
     explain,
+    find_problems,
     find_unapplied_defaults,
-    find_unusable_defaults,
-    problems,
-    record_name,
+    get_record_name,
     select_wire_definitions,
     spec,
 )
@@ -306,12 +305,12 @@ def _suggest_broker_fix(comparison: Comparison, proposal: Proposal, verdict: Ver
 def check_other_releases(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding for each different answer of brokers of other releases, which matters for an upgrade."""
     project_release, schema = comparison.project.release, proposal.schema
-    known_problem = next(problems(schema, project_release), None)
+    known_problem = next(find_problems(schema, project_release), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (release for release in Release if release is not project_release):
         stored = VersionList(proposal.broker.versions, release, checker_changes=comparison.project.defaults.checkers)
         answer = stored.put(schema, proposal.broker.strategy)
-        problem = None if known_problem else next(problems(schema, release), None)
+        problem = None if known_problem else next(find_problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
             message = on_one_line(problem.message) if problem else _shorten_message(answer.message)
             key = answer.outcome.value, message, problem.pointer if problem else ""
@@ -364,8 +363,10 @@ def check_unusable_defaults(comparison: Comparison, proposal: Proposal, verdict:
     latest = versions[-1].info if versions else None
     known_messages: set[str] = set()
     with suppress(InvalidSchema):
-        known_messages.update(default.message for default in (find_unusable_defaults(latest) if latest else ()))
-    for default in find_unusable_defaults(proposal.schema):
+        known_messages.update(
+            default.message for default in (spec(latest).find_unusable_defaults(latest) if latest else ())
+        )
+    for default in spec(proposal.schema).find_unusable_defaults(proposal.schema):
         is_in_verdict = any(breakage.incompatibility.rule == default.rule for breakage in verdict.data)
         if default.message not in known_messages and not is_in_verdict:
             yield from comparison.make_finding(
@@ -429,7 +430,7 @@ def check_record_name(comparison: Comparison, proposal: Proposal, verdict: Verdi
     old = versions[-1].info if versions else None
     if old is None or proposal.topic.kind or old.type is not schema.type:
         return
-    old_name, new_name = record_name(old), record_name(schema)
+    old_name, new_name = get_record_name(old), get_record_name(schema)
     reported_rules = {
         breakage.incompatibility.rule for breakage in verdict.breakages if breakage.against == versions[-1].number
     }

@@ -26,7 +26,8 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_version_numbers
-from schemactl.formats import identity, list_native_parts
+from schemactl.formats import identity
+from schemactl.formats.native_definitions import list_native_parts
 
 
 def check_topic(comparison: Comparison, name: TopicName) -> tuple[list[TopicCheck], list[Finding]]:

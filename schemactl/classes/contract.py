@@ -162,7 +162,7 @@ def find_unreadable_versions(
 
 def find_other_form(info: SchemaInfo, version: SchemaVersion) -> Iterator[Reason]:
     """Yield a reason if a producer's class is sent with other bytes than its version: to a broker it is another version then."""
-    from schemactl.formats import find_rendering, list_native_parts
+    from schemactl.formats.native_definitions import find_rendering, list_native_parts
 
     if version.info is None or version.info.schema == info.schema or not list_native_parts(info):
         return

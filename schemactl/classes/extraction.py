@@ -162,7 +162,7 @@ def extract(
             fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
         )
     info = SchemaInfo(type_ or SchemaType.AVRO, text.encode())
-    for problem in formats.problems(info, release):
+    for problem in formats.find_problems(info, release):
         location = f" at {problem.pointer}" if problem.pointer else ""
         raise SchemactlError(
             f"the definition of {get_class_name(kind)} is not valid{location}: {problem.message}",

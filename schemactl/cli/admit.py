@@ -104,7 +104,7 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
         missing = "TOPIC is missing" if args.role else "ROLE and TOPIC are missing"
         raise UsageError(missing, fix="schemactl admit producer|consumer|reader TOPIC, or --all TOPIC")
     from schemactl.broker.connect import TopicState, admit
-    from schemactl.formats import find_variants
+    from schemactl.formats.native_definitions import find_variants
 
     if sum((is_given(args), args.without_schema, args.auto)) > 1:
         raise UsageError("give only one of --file or --type, --without-schema, --auto")
@@ -169,7 +169,7 @@ class _Question(NamedTuple):
 
 def _choose_client(args: argparse.Namespace, context: Context, chosen: ChosenTopic) -> tuple[SchemaInfo | None, str]:
     """Return the schema of the client, and a description of it."""
-    from schemactl.formats import list_native_parts
+    from schemactl.formats.native_definitions import list_native_parts
 
     if args.without_schema:
         return None, "no schema"
@@ -252,7 +252,7 @@ def _explain_rejection(question: _Question, decision: Decision) -> Iterator[str]
 
 def _suggest_fix(question: _Question, decision: Decision) -> str:
     from schemactl.comparison.changes import VersionIndex
-    from schemactl.formats import list_native_parts
+    from schemactl.formats.native_definitions import list_native_parts
 
     if decision.by_client:
         return (
@@ -290,7 +290,7 @@ def connect(request: Request) -> Answer:
         InvalidInput: if the line is not a valid request.
     """
     from schemactl.broker.connect import Role
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
     from schemactl.registry.embedded import EmbeddedRegistry
     from schemactl.registry.storage import MEMORY
 
@@ -336,7 +336,7 @@ def connect(request: Request) -> Answer:
 def _make_topic(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
     """Create the state of the topic by running its steps, under policies that allow everything."""
     from schemactl.broker.connect import Role
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     registry.set_namespace_policies(
         _JSONL_NAMESPACE,
@@ -375,7 +375,7 @@ def _make_topic(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, A
 
 
 def _parse_schema(value: object, where: str) -> SchemaInfo | None:
-    from schemactl.formats import InvalidInput, read_json_properties
+    from schemactl.formats.json_definitions import InvalidInput, read_json_properties
 
     if value is None:
         return None
@@ -400,7 +400,7 @@ def _parse_schema(value: object, where: str) -> SchemaInfo | None:
 
 
 def _get_object(request: Request, name: str) -> dict[str, Any]:
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     value = request.get(name)
     if not isinstance(value, dict):
@@ -416,7 +416,7 @@ def _get_strategy(policies: dict[str, Any], name: str) -> CompatibilityStrategy 
 
 
 def _check_choice(value: object, choices: tuple[str, ...], where: str) -> str:
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     if not isinstance(value, str) or value not in choices:
         raise InvalidInput(f"`{where}` is {value!r}; expected one of {', '.join(choices)}")
@@ -424,7 +424,7 @@ def _check_choice(value: object, choices: tuple[str, ...], where: str) -> str:
 
 
 def _get_count(state: dict[str, Any], name: str) -> int:
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     count = state.get(name, 0)
     if not isinstance(count, int) or count < 0:

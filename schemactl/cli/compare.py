@@ -124,7 +124,8 @@ def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG
 
 def _compile_ahead(requests: Sequence[Request]) -> None:
     """Compile every `.proto` of the requests in one run of protoc."""
-    from schemactl.formats import find_json_proto, protobuf
+    from schemactl.formats import protobuf
+    from schemactl.formats.json_definitions import find_json_proto
 
     entries = []
     for request in requests:
@@ -147,7 +148,7 @@ def _judge_request(
 ) -> Answer:
     from schemactl.comparison.compatibility import judge
     from schemactl.core.json_values import breakage_value
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
@@ -174,7 +175,8 @@ def _judge_request(
 
 
 def _compare_identity(request: Request) -> Answer:
-    from schemactl.formats import identity, read_json_definition
+    from schemactl.formats import identity
+    from schemactl.formats.json_definitions import read_json_definition
 
     key = identity(read_json_definition(request.get("new"), "new"))
 
@@ -188,9 +190,9 @@ def _compare_identity(request: Request) -> Answer:
 
 
 def _compute_fingerprints(request: Request) -> Answer:
-    from schemactl.formats import InvalidInput
     from schemactl.formats.avro.json_text import canonical_form, schema_fingerprints
     from schemactl.formats.avro.parser import parse
+    from schemactl.formats.json_definitions import InvalidInput
 
     text = request.get("schema")
     if not isinstance(text, str):
@@ -221,7 +223,7 @@ def _find_buf_violations(
 
 def _parse_new(request: Request) -> SchemaInfo:
     """Return the definition under `new`. A KEY_VALUE text on which brokers fail has no data, since they fail on that as well."""
-    from schemactl.formats import read_json_definition, read_json_properties
+    from schemactl.formats.json_definitions import read_json_definition, read_json_properties
 
     new = request.get("new")
     try:
@@ -233,7 +235,7 @@ def _parse_new(request: Request) -> SchemaInfo:
 
 
 def _parse_existing(request: Request) -> list[SchemaVersion]:
-    from schemactl.formats import InvalidInput, read_json_definition
+    from schemactl.formats.json_definitions import InvalidInput, read_json_definition
 
     existing = request.get("existing")
     if not isinstance(existing, list):
@@ -274,9 +276,10 @@ def _convert_schema(request: Request, *, spark: str) -> Answer:
     from schemactl.cli.json_lines import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
     from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
-    from schemactl.formats import InvalidInput, read_request_definition, spec
+    from schemactl.formats import spec
     from schemactl.formats.avro.json_text import InvalidAvro
     from schemactl.formats.avro.parser import parse_for_spark
+    from schemactl.formats.json_definitions import InvalidInput, read_request_definition
 
     request_options = read_options(request)
     options = StructOptions(

@@ -165,7 +165,7 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
     from schemactl.codec.message import limit_nesting
     from schemactl.codec.readable_json import to_json
     from schemactl.codegen.codecs import get_wire_options, make_codec, to_codec_schema
-    from schemactl.formats import record_name
+    from schemactl.formats import get_record_name
 
     # Find the topic, and read the message.
     number = args.version if args.version is not None else parse_version_bytes(args.version_bytes)
@@ -191,7 +191,7 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
     # A message of an unknown version is rejected with any reader.
     default_reader = writer_info or next((version.info for version in versions if version.info), None)
     reader = reader_version.info if reader_version else default_reader
-    writer_kind = topic.find_kind_key(record_name(writer_info)) if writer_info and topic.kinds else ""
+    writer_kind = topic.find_kind_key(get_record_name(writer_info)) if writer_info and topic.kinds else ""
     kind = ""
     if topic.kinds:
         # A message without a kind is rejected with any kind.
@@ -394,8 +394,9 @@ def _decode_line(request: Request) -> Answer:
     from schemactl.codec.readable_json import decode_to_json
     from schemactl.codegen.codecs import to_codec_schema
     from schemactl.core.schema import Release
-    from schemactl.formats import InvalidInput, get_pair, read_request_definition, spec
+    from schemactl.formats import get_pair, spec
     from schemactl.formats.avro.parser import parse
+    from schemactl.formats.json_definitions import InvalidInput, read_request_definition
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(
@@ -452,7 +453,7 @@ def _reject_as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) 
 
 
 def _decode_messages(texts: Any, where: str) -> list[bytes | None]:
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     if not isinstance(texts, list):
         raise InvalidInput(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from schemactl.core.findings import Direction, Incompatibility, Waiver
     from schemactl.core.names import NamespaceName
     from schemactl.core.schema import Commit, SchemaInfo
-    from schemactl.formats.type_spec import PartChange
+    from schemactl.formats.part_changes import PartChange
     from schemactl.history import History, Repository
 
 
@@ -201,7 +201,7 @@ def render_differences(old: Side, new: Side, *, color: bool) -> list[str]:
 
 def _find_changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
     """Return the lines of the text diff, and the parts that differ in more than documentation."""
-    from schemactl.formats.type_spec import diff_definitions, find_part_changes
+    from schemactl.formats.part_changes import diff_definitions, find_part_changes
 
     parts = find_part_changes(old=old.info, new=new.info)
     text = diff_definitions(old=old.info, new=new.info, labels=(old.label, new.label))

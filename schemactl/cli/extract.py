@@ -240,7 +240,7 @@ def _check_version(
     from schemactl.comparison.changes import content_identity, has_same_text
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
-    from schemactl.formats import find_rendering
+    from schemactl.formats.native_definitions import find_rendering
 
     name, expected = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message_name(info)))
     if content_identity(expected) == content_identity(info):

@@ -12,7 +12,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.project import Nanoseconds
 
 if TYPE_CHECKING:
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
 
 Request = dict[str, Any]
@@ -51,7 +51,7 @@ def answer_lines(
         answer: returns the answer; any exception becomes the `error` of the line.
         ahead: gets the requests that have arrived together, before the first of them is answered.
     """
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     is_complete = True
     for batch in _read_batches(lines):
@@ -104,7 +104,7 @@ def _read_batches(stream: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def _parse_request(line: bytes) -> Request | InvalidInput:
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     try:
         request = json.loads(line, parse_constant=_reject_constant)
@@ -124,7 +124,7 @@ def read_options(request: Request) -> dict[str, Any]:
     Raises:
         InvalidInput: if they are not an object.
     """
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     options = request.get("options") or {}
     if not isinstance(options, dict):
@@ -138,7 +138,7 @@ def recursion_depth(options: dict[str, Any], *, default: int) -> int:
     Raises:
         InvalidInput: if the option is not an `int` of Java.
     """
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     try:
         # Spark's options are texts; numbers are accepted as well.
@@ -157,7 +157,7 @@ def parse_nanoseconds(options: dict[str, Any]) -> Nanoseconds:
     Raises:
         InvalidInput: if the option has another value.
     """
-    from schemactl.formats import InvalidInput
+    from schemactl.formats.json_definitions import InvalidInput
 
     for value in get_args(Nanoseconds):
         if options.get("nanoseconds", "truncated") == value:

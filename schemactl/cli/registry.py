@@ -266,12 +266,12 @@ def _upload(topic: _RegistryTopic) -> int:
 def _find_wedge_problem(topic: _RegistryTopic, info: SchemaInfo) -> str:
     """Return the consequence if brokers would store a definition, and no other one after it; else empty."""
     from schemactl.broker.upload import would_block_uploads
-    from schemactl.formats import problems
+    from schemactl.formats import find_problems
 
     release = topic.registry.release
     if not would_block_uploads(topic.stored, info, release):
         return ""
-    reason = next(iter(problems(info, release)), None)
+    reason = next(iter(find_problems(info, release)), None)
     location = f" at {reason.pointer}" if reason and reason.pointer else ""
     cause = f": {reason.message}{location}" if reason else ""
     return f"brokers of Pulsar {release} store this definition, and then every later upload to the topic fails{cause}"

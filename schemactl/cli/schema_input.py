@@ -93,10 +93,10 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
 
 def render_for_client(info: SchemaInfo, language: ProtoRendering | None) -> SchemaInfo:
     """Return a schema as the client of a language sends it; a definition that brokers reject is not changed."""
-    from schemactl import formats
+    from schemactl.formats import native_definitions
 
     try:
-        return formats.convert(info, language) if language else info
+        return native_definitions.convert(info, language) if language else info
     except InvalidSchema:
         return info
 

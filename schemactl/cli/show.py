@@ -206,10 +206,10 @@ def _list_kinds(history: History, topic: Topic) -> list[dict[str, Any]]:
 
 def _list_client_languages(chosen: NamedDefinition, info: SchemaInfo) -> list[str]:
     """Return the languages of declared consumers that read otherwise than Java's clients."""
-    from schemactl.formats import has_client_rules
+    from schemactl.formats import spec
 
     languages = dict.fromkeys(client.known_language for client in chosen.topic.clients if client.reads)
-    return [language for language in languages if has_client_rules(info, language)]
+    return [language for language in languages if spec(info).has_client_rules(language)]
 
 
 def _list_numbers_outside(chosen: NamedDefinition, gaps: Sequence[Gap]) -> list[int]:

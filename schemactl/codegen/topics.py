@@ -9,7 +9,7 @@ from typing import Final
 from schemactl.core.catalog import Kind, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.formats import identity, record_name
+from schemactl.formats import get_record_name, identity
 
 NO_VERSION: Final = -1
 """The number of the version in force of a topic without schema."""
@@ -116,5 +116,5 @@ def mark_other_kinds(versions: Iterable[SchemaVersion], topic: Topic, reader: Sc
     """
     if not topic.kind_names:
         return tuple(versions)
-    own_kind = topic.find_kind_key(record_name(reader))
+    own_kind = topic.find_kind_key(get_record_name(reader))
     return tuple(replace(version, kind="") if version.kind == own_kind else version for version in versions)

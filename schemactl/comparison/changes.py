@@ -132,7 +132,7 @@ def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: S
 def _find_kind_texts(name: TopicName, base_contents: VersionIndex, after: Topic) -> Iterator[TextDiffers]:
     """Yield each kind of events whose definition in force has another text in the base, or is not the latest version of the kind there."""
     latest_by_kind = {
-        after.find_kind_key(formats.record_name(version.info)): version
+        after.find_kind_key(formats.get_record_name(version.info)): version
         for version in base_contents.live
         if version.info
     }

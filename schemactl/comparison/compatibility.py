@@ -129,7 +129,7 @@ def find_changed_values(
     These are the results of `find_breakages`, then the misreadings that the latest version does not have as well, in the same order; empty if a
     definition does not parse. With a `language` whose client has separate rules, readers are these clients.
     """
-    if formats.has_client_rules(new, language):
+    if formats.spec(new).has_client_rules(language):
         return _find_client_breakages(existing, new, strategy, language)
     verdict = _compare_versions(existing, new, strategy, by_any_release=by_any_release)
     approved: tuple[Breakage, ...] = ()

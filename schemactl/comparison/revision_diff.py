@@ -24,7 +24,7 @@ from schemactl.core.findings import Breakage, Direction, Waiver, WaiversAt
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
 from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, get_live_versions
-from schemactl.formats.type_spec import PartChange, find_part_changes
+from schemactl.formats.part_changes import PartChange, find_part_changes
 
 NOT_APPROVED = "0" * 40
 """The commit id of changes that are not approved yet."""

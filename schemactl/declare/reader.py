@@ -61,8 +61,8 @@ from schemactl.declare.files import (
 from schemactl.declare.project import place_in_project
 from schemactl.declare.references import AvroFile
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
-from schemactl.formats import problems as format_problems
-from schemactl.formats import record_name
+from schemactl.formats import find_problems as find_format_problems
+from schemactl.formats import get_record_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +438,7 @@ def with_kinds(topic: Topic, document: TopicDocument, infos: Iterable[SchemaInfo
     if not document.kinds:
         return topic
     kinds = tuple(
-        Kind(key, info, record_name(info), document.readers.get(key, "latest"))
+        Kind(key, info, get_record_name(info), document.readers.get(key, "latest"))
         for key, info in zip(document.kinds, infos, strict=True)
     )
     return replace(topic, kinds=kinds, kind_names=tuple(KindName(kind.key, kind.record) for kind in kinds))
@@ -453,7 +453,7 @@ def find_kind_problems(document: TopicDocument, infos: Iterable[SchemaInfo]) -> 
     """
     first_keys: dict[str, str] = {}
     for (key, declaration), info in zip(document.kinds.items(), infos, strict=True):
-        record = record_name(info)
+        record = get_record_name(info)
         source = declaration.definition_source
         if not record:
             message = (
@@ -543,7 +543,7 @@ def is_compiled(declaration: SchemaDeclaration) -> bool:
 
 def _find_schema_problems(info: SchemaInfo, release: Release) -> Iterator[Problem]:
     """Yield the problems of the definition `info` for the release, with their places."""
-    for problem in format_problems(info, release):
+    for problem in find_format_problems(info, release):
         source = info.locate(problem.pointer)
         if source is not None:
             yield Problem(source, problem.message, problem.fix)

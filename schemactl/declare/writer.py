@@ -25,10 +25,11 @@ from schemactl.declare.json_formatter import format_json
 from schemactl.declare.references import NAMED, AvroFile, add_namespace, named_types, own_names
 from schemactl.declare.source_location import JsonText
 from schemactl.declare.yaml_parser import Value, render_yaml
-from schemactl.formats import SPECS, find_rendering, get_pair, list_native_parts, spec
+from schemactl.formats import SPECS, get_pair, spec
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 from schemactl.formats.key_value import join
+from schemactl.formats.native_definitions import find_rendering, list_native_parts
 from schemactl.formats.protobuf import load
 
 NAMESPACE_FILE: Final = "namespace"

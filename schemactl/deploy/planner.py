@@ -74,6 +74,7 @@ from schemactl.deploy.steps import (
 from schemactl.deploy.steps.step import PredictedState
 from schemactl.deploy.target_catalog import find_scope, is_draft, select_applicable, without_namespaces
 from schemactl.deploy.version_numbers import TopicMismatches, find_number_mismatches
+from schemactl.formats import native_definitions
 from schemactl.registry.interface import Scope
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
@@ -663,7 +664,7 @@ class Planner(PredictedState):
         contents = VersionIndex(self.list_versions(topic.name))
         numbers_by_forms: dict[tuple[str, str], list[int]] = {}
         for version in get_live_versions(topic.versions):
-            if version.info is None or not formats.list_native_parts(version.info):
+            if version.info is None or not native_definitions.list_native_parts(version.info):
                 continue
             registered = contents.find(version.info)
             if registered and registered.info and registered.info.schema != version.info.schema:
@@ -759,7 +760,11 @@ def _describe_forms(registered: SchemaInfo, declared: SchemaInfo) -> tuple[str, 
     if forms[0] != forms[1]:
         return forms
     names = [
-        ", ".join(name for part in formats.list_native_parts(info) for name in formats.list_proto_files(part))
+        ", ".join(
+            name
+            for part in native_definitions.list_native_parts(info)
+            for name in native_definitions.list_proto_files(part)
+        )
         for info in (registered, declared)
     ]
     return f"with {names[0]}", f"with {names[1]}"
@@ -767,7 +772,7 @@ def _describe_forms(registered: SchemaInfo, declared: SchemaInfo) -> tuple[str, 
 
 def _describe_form(info: SchemaInfo) -> str:
     """Describe the form of a PROTOBUF_NATIVE definition, as the end of a clause."""
-    rendering = formats.find_rendering(info)
+    rendering = native_definitions.find_rendering(info)
     return f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no Pulsar client sends"
 
 

@@ -37,7 +37,7 @@ from schemactl.declare.writer import (
     namespace_text,
 )
 from schemactl.deploy.refusals import describe_way_out
-from schemactl.formats import get_pair, record_name, spec
+from schemactl.formats import get_pair, get_record_name, spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +387,7 @@ def find_kinds(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
     Versions belong to kinds by the full names of their records, if the names alternate: one of them returns after another. Otherwise
     a new name is a rename.
     """
-    records = [record_name(version.info) if version.info else "" for version in versions]
+    records = [get_record_name(version.info) if version.info else "" for version in versions]
     changes = [record for record, before in zip(records, [None, *records], strict=False) if record != before]
     if not all(records) or len(changes) == len(set(changes)):
         return []

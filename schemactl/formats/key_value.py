@@ -21,6 +21,7 @@ from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import gson
 from schemactl.formats.avro.schema import JavaException, out_of_memory
+from schemactl.formats.part_changes import outline
 from schemactl.formats.type_spec import (
     Encoding,
     Explanation,
@@ -31,7 +32,6 @@ from schemactl.formats.type_spec import (
     TypeSpec,
     Wire,
     find_misread_for_direction,
-    outline,
     spec,
 )
 
@@ -98,7 +98,7 @@ class PairSpec(TypeSpec):
             raise InvalidSchema(f"{subject} cannot be stored: {error}") from None
         return SchemaInfo(type_, join_pair(key, value), properties)
 
-    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+    def find_problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield the problems of the framing, or of the halves under `/key` and `/value`."""
         try:
             pair = split(info)
@@ -115,7 +115,7 @@ class PairSpec(TypeSpec):
             elif spec(half).unfit_half:
                 yield InvalidSchema(f"the {name} cannot be of type {half.type.name}", pointer=f"/{name}")
             elif spec(half).payload != "bytes":
-                for problem in spec(half).problems(half, release):
+                for problem in spec(half).find_problems(half, release):
                     yield InvalidSchema(
                         problem.message,
                         pointer=_prefix_pointer(name, problem.pointer),

@@ -66,7 +66,7 @@ class PrimitiveSpec(TypeSpec):
     payload: Literal["value"] = "value"
     validation: Literal["empty", "string"] = "empty"
 
-    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+    def find_problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield a problem if there is a definition."""
         del release
         if info.schema and not self._is_empty(info.schema):
@@ -90,9 +90,9 @@ class StringSpec(PrimitiveSpec):
     has_spellings: bool = True
     spark: str = "string"
 
-    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+    def find_problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield a problem if there is a definition, or if the charset is unknown."""
-        yield from super().problems(info, release)
+        yield from super().find_problems(info, release)
         if _find_codec(info) is None:
             yield InvalidSchema(
                 f"{info.properties[CHARSET]!r} is not a charset that Java and Python know",

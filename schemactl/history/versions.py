@@ -52,7 +52,7 @@ from schemactl.declare.reader import find_kind_problems, in_roots, is_compiled, 
 from schemactl.declare.references import files_of, folder_of, folders_above, is_pattern, select_dependencies
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
 from schemactl.declare.strict_json import read_json
-from schemactl.formats import record_name
+from schemactl.formats import get_record_name
 from schemactl.formats.avro.file_types import FileTypes, FileTypesReader
 from schemactl.formats.digest import combine_hashes, compute_digest, hash_identity, hash_types, is_avro
 from schemactl.formats.protobuf import load, protoc_process
@@ -661,7 +661,7 @@ class VersionDerivation:
                 infos = [result.info for result in results if result.info]
                 problems += [(document, problem) for problem in find_kind_problems(document, infos)]
                 definition_rows = [
-                    row._replace(record=record_name(info)) for row, info in zip(definition_rows, infos, strict=True)
+                    row._replace(record=get_record_name(info)) for row, info in zip(definition_rows, infos, strict=True)
                 ]
         notes = [(str(document.topic.name), problem) for document, problem in problems]
         self._writer.record_problems(schema, notes, is_topic=True)

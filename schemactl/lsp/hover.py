@@ -15,7 +15,7 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
 from schemactl.declare.files import YAML_SUFFIXES
-from schemactl.formats.type_spec import outline
+from schemactl.formats.part_changes import outline
 from schemactl.lsp.cursor import Cursor
 from schemactl.lsp.declaration_keys import describe_key
 from schemactl.lsp.workspace import Workspace

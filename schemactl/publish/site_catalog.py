@@ -22,7 +22,7 @@ from schemactl.formats import get_pair, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import parts
-from schemactl.formats.type_spec import PartChange, find_part_changes
+from schemactl.formats.part_changes import PartChange, find_part_changes
 from schemactl.history import History
 from schemactl.publish.repository_links import RepositoryLinks
 from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, field_rows, list_paths, trace_fields

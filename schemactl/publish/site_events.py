@@ -13,7 +13,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit
 from schemactl.core.wording import format_count, format_day, format_policies
-from schemactl.formats.type_spec import PartChange
+from schemactl.formats.part_changes import PartChange
 from schemactl.history import History
 from schemactl.publish.site_verdicts import FIRST, Verdict
 

@@ -36,8 +36,8 @@ from schemactl.core.project import Target
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count, format_day, format_version_numbers
-from schemactl.formats import ReadingAnswer, has_client_rules, spec
-from schemactl.formats.type_spec import PartChange
+from schemactl.formats import ReadingAnswer, spec
+from schemactl.formats.part_changes import PartChange
 from schemactl.history.versions import Progress, no_progress
 from schemactl.publish import restricted_pickle
 from schemactl.publish.sample_messages import values
@@ -605,7 +605,7 @@ class Site:
         matrices += [
             (language.capitalize(), _list_answers(entry, language))
             for language in dict.fromkeys(languages)
-            if entry.info and has_client_rules(entry.info, language)
+            if entry.info and spec(entry.info).has_client_rules(language)
         ]
         today: dict[str, list[tuple[int, str]]] = {answer: [] for answer in get_args(ReadingAnswer)}
         for reader, cells in matrix:

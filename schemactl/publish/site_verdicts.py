@@ -16,7 +16,7 @@ from schemactl.core.schema import SchemaVersion
 from schemactl.core.wording import format_count
 from schemactl.core.wording import format_ranges as number_text
 from schemactl.core.wording import format_version_numbers as version_text
-from schemactl.formats import ReadingAnswer, counterexample, has_client_rules, reading, resolve
+from schemactl.formats import ReadingAnswer, counterexample, judge_reading, resolve, spec
 
 READER_WINDOW: Final = 8
 """The maximum number of earlier versions whose readers are compared with a version."""
@@ -105,7 +105,7 @@ class Readings:
         """Return whether readers with one version can read the messages of another."""
         key = (reader.number, writer.number, language)
         if key not in self._answers:
-            self._answers[key] = reading(reader=reader, writer=writer, language=language, explains=False).answer
+            self._answers[key] = judge_reading(reader=reader, writer=writer, language=language, explains=False).answer
         return self._answers[key]
 
     def fails(self, reader: SchemaVersion, writer: SchemaVersion, language: str = "") -> bool:
@@ -116,7 +116,7 @@ class Readings:
         """Return the first reason against the reader, or ""."""
         if self.get_answer(reader, writer, language) == "yes":
             return ""
-        return reading(reader=reader, writer=writer, language=language).reason
+        return judge_reading(reader=reader, writer=writer, language=language).reason
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,7 @@ def _find_pair_breaks(
             if writer.kind != reader.kind and max(writer.number, reader.number) < _OWN_FILE:
                 continue
             language = consumer.known_language
-            if not (reader.info and has_client_rules(reader.info, language)):
+            if not (reader.info and spec(reader.info).has_client_rules(language)):
                 language = ""
             # Clients' own definitions share one number, so their answers are not cached.
             is_own = max(writer.number, reader.number) >= _OWN_FILE

@@ -22,7 +22,7 @@ from schemactl.core.wording import describe_waiver, format_count, format_version
 from schemactl.declare.files import shown
 from schemactl.declare.source_location import JsonSyntaxError, find_deepest, scan
 from schemactl.formats import spec
-from schemactl.formats.type_spec import diff_definitions
+from schemactl.formats.part_changes import diff_definitions
 
 if TYPE_CHECKING:
     from schemactl.core.schema import SchemaInfo

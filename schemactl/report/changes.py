@@ -33,7 +33,7 @@ from schemactl.core.wording import (
     get_name_type,
 )
 from schemactl.deploy.promotion import Promotion
-from schemactl.formats.type_spec import PartChange
+from schemactl.formats.part_changes import PartChange
 from schemactl.report.document import by_name
 from schemactl.report.markdown import bold, code, fenced, plain, prose
 from schemactl.report.plan import list_effect_lines

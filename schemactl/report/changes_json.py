@@ -29,7 +29,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit
 from schemactl.core.wording import get_name_type
 from schemactl.deploy.promotion import Promotion
-from schemactl.formats.type_spec import PartChange
+from schemactl.formats.part_changes import PartChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from schemactl.deploy.steps import UnreadableDeclaration
 from schemactl.deploy.version_drift import list_differences
 from schemactl.deploy.version_lists import FORMAT_VERSION, NumberPair, topic_values
 from schemactl.deploy.version_numbers import TopicMismatches, mismatch_values
-from schemactl.formats.type_spec import diff_definitions
+from schemactl.formats.part_changes import diff_definitions
 from schemactl.report.check import Shade
 from schemactl.report.document import (
     ReportBlock,

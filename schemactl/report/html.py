@@ -17,8 +17,8 @@ from schemactl.core.rules import Rule, find_page, get_all_rules
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
-from schemactl.formats import has_client_rules, reading
-from schemactl.formats.type_spec import outline
+from schemactl.formats import judge_reading, spec
+from schemactl.formats.part_changes import outline
 from schemactl.report.causes import (
     AFTER,
     BEFORE,
@@ -240,7 +240,9 @@ def _render_matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     heads = "".join(f'<th scope="col">{name}</th>' for name, _ in sides)
     languages = (impact.client.known_language for impact in check.clients if impact.client.reads)
     tables = []
-    for language in dict.fromkeys(("", *(language for language in languages if has_client_rules(schema, language)))):
+    for language in dict.fromkeys(
+        ("", *(language for language in languages if spec(schema).has_client_rules(language)))
+    ):
         rows = "".join(
             f'<tr><th scope="row">{name}</th>{"".join(_render_matrix_cell(reader, writer, language) for _, writer in sides)}</tr>'
             for name, reader in sides
@@ -257,7 +259,7 @@ def _render_matrix(check: TopicCheck, schema: SchemaInfo) -> str:
 def _render_matrix_cell(reader: SchemaVersion, writer: SchemaVersion, language: str) -> str:
     if reader is writer:
         return "<td>·</td>"
-    result = reading(reader=reader, writer=writer, language=language)
+    result = judge_reading(reader=reader, writer=writer, language=language)
     kind, answer = _ANSWERS[result.answer]
     title = f' title="{_escape_text(result.reason)}"' if result.reason else ""
     return f'<td class="{kind}"{title}>{answer}</td>'

@@ -28,7 +28,7 @@ from schemactl.deploy.steps import (
     RegisterVersion,
     TakeNumber,
 )
-from schemactl.formats.type_spec import outline
+from schemactl.formats.part_changes import outline
 from schemactl.report.check import Shade
 from schemactl.report.document import ReportLine, Sign, TargetReport, by_name, list_alternatives
 from schemactl.report.drift import broker_lines, make_broker_blocks, misread_block, unreadable_block

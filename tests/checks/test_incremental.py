@@ -21,7 +21,7 @@ from schemactl.core.schema import Release, SchemaInfo
 from schemactl.declare import definition, reader
 from schemactl.declare import files as declare_files
 from schemactl.declare.reader import Declared
-from schemactl.formats import problems
+from schemactl.formats import find_problems
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ class Checks:
 
         def record_problem(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
             judged.append(info.schema)
-            return problems(info, release)
+            return find_problems(info, release)
 
         with history.Repository.open(self.scratch.path) as repository:
             files: history.IndexFiles | history.HashedFiles

@@ -27,7 +27,7 @@ from schemactl.codegen.class_module import class_module
 from schemactl.codegen.topic_struct import StructOptions
 from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats import identity, problems
+from schemactl.formats import find_problems, identity
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse
 
@@ -76,7 +76,7 @@ def test_random_definitions_and_values_come_back_from_their_classes(kind: ClassK
     # Half of the definitions have aliases, namespaces, and fields that have defaults.
     schema = maker.evolve_schema(schema) if seed % 2 else schema
     # If the evolution adds a type in two places, the definition is invalid.
-    assume(not any(problems(info_of(schema), Release.R4_0)))
+    assume(not any(find_problems(info_of(schema), Release.R4_0)))
     codec = Codec([Version(0, Definition("AVRO", json.dumps(schema)))])
     with import_classes(schema, kind) as module:
         written: Any = is_same_again(schema, module)

@@ -18,7 +18,7 @@ from scratch import Scratch
 from schemactl.core.names import TopicName
 from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import SchemaInfo
-from schemactl.formats import find_rendering, list_proto_files
+from schemactl.formats.native_definitions import find_rendering, list_proto_files
 from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descriptor_set
 from schemactl.formats.protobuf.rendering import convert, render_as
 from schemactl.registry.embedded import EmbeddedRegistry

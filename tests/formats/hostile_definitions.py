@@ -140,12 +140,12 @@ def judge_pair(reader: str, writer: str) -> dict[str, Any]:
     from schemactl.core.schema import Release, SchemaInfo, SchemaType
     from schemactl.formats.avro.json_text import canonical_form, schema_fingerprints
     from schemactl.formats.avro.parser import parse
-    from schemactl.formats.type_spec import list_changes
+    from schemactl.formats.part_changes import list_changes
 
     new, old = (SchemaInfo(SchemaType.AVRO, text.encode()) for text in (reader, writer))
     outcome: dict[str, Any] = {}
     for release in Release:
-        problems = [*formats.problems(new, release)]
+        problems = [*formats.find_problems(new, release)]
         outcome[f"rejected by {release}"] = [problem.message[:80] for problem in problems[:2]]
     try:
         formats.identity(new)

@@ -11,7 +11,7 @@ from schemactl.comparison.compatibility import compare
 from schemactl.core.findings import Verdict
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.formats import counterexample, explain, find_misreadings, reading, resolve
+from schemactl.formats import counterexample, explain, find_misreadings, judge_reading, resolve
 
 Json = Any
 
@@ -248,5 +248,5 @@ def test_changed_namespace_alone_is_not_a_misreading() -> None:
 )
 def test_the_matrix_of_readers_and_writers_tells_misreadings(writer: Json, reader: Json, answer: str) -> None:
     old, new = SchemaVersion(0, make_event(writer)), SchemaVersion(1, make_event(reader))
-    result = reading(reader=new, writer=old)
+    result = judge_reading(reader=new, writer=old)
     assert (result.answer, bool(result.reason)) == (answer, answer != "yes")

@@ -15,10 +15,10 @@ from schema_strategies import PRIMITIVES, draw_evolution, draw_schema
 from schemactl.codec import InvalidDefinition
 from schemactl.codec.avro_schema import parse as parse_for_codec
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.formats import find_problems as find_format_problems
 from schemactl.formats import identity
-from schemactl.formats import problems as format_problems
 from schemactl.formats.avro.json_text import InvalidAvro, canonical_form, schema_fingerprints
-from schemactl.formats.avro.parser import parse, problems
+from schemactl.formats.avro.parser import find_problems, parse
 from schemactl.formats.avro.schema import equal, identity_key
 from schemactl.formats.digest import compute_digest
 
@@ -75,11 +75,11 @@ def get_at(value: Json, pointer: str) -> Json:
 def test_any_text_is_a_schema_or_one_clear_error(text: str | bytes, release: Release, strict: bool) -> None:  # noqa: FBT001  drawn
     problem = find_error(text, release, strict=strict)
     if problem is None:
-        assert not strict or [*problems(text, release)] == []
+        assert not strict or [*find_problems(text, release)] == []
         return
     assert problem.message
     assert problem.exception.isidentifier()
-    assert [*problems(text, release)] != []
+    assert [*find_problems(text, release)] != []
     if problem.pointer:
         get_at(json.loads(text), problem.pointer)
 
@@ -148,7 +148,7 @@ def test_problem_in_the_schema_precedes_trailing_text() -> None:
             parse(text, release, validate_defaults=True)
         with pytest.raises(InvalidAvro, match='"Nobody" is not defined'):
             parse('{"type": "array", "items": "Nobody"} x', release)
-        assert len(list(problems(text, release))) == 2
+        assert len(list(find_problems(text, release))) == 2
 
 
 ITEM = '{"type": "record", "name": "Item", "fields": [{"name": "id", "type": "int"}, {"name": "tags", "type": {"type": "map", "values": "long"}}]}'
@@ -175,7 +175,7 @@ SUFFIXED = '{"type": "record", "name": "S", "fields": [{"name": "here", "type": 
 def test_problem_of_a_default_names_its_part(type_: str, default: str, problem: str) -> None:
     text = f'{{"type": "record", "name": "R", "fields": [{{"name": "a", "type": {type_}, "default": {default}}}]}}'
     for release in Release:
-        [rejected] = problems(text, release)
+        [rejected] = find_problems(text, release)
         assert rejected.message == f"the default of R.a {problem}"
 
 
@@ -186,7 +186,7 @@ def test_problem_of_a_deep_default_shows_the_end_of_the_path() -> None:
         + '{"type": "array", "items": ' * depth + '"int"' + "}" * depth
         + ', "default": ' + "[" * depth + '"x"' + "]" * depth + "}]}"
     )  # fmt: skip
-    [rejected] = problems(text, Release.R4_2)
+    [rejected] = find_problems(text, Release.R4_2)
     assert rejected.message == f'the default of R.a is "x" at ...{"[0]" * 20}; expected a value of type int'
 
 
@@ -195,7 +195,7 @@ def test_default_of_a_record_that_contains_itself_by_defaults_is_a_problem() -> 
         '{"type": "record", "name": "R", "fields": [{"name": "list", "type": {"type": "array", "items": "R"}, "default": []}, '
         '{"name": "id", "type": "int"}, {"name": "b", "type": {"type": "array", "items": "R"}, "default": [{"list": []}]}]}'
     )
-    assert [*problems(text, Release.R5_0)]
+    assert [*find_problems(text, Release.R5_0)]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_record_that_must_contain_itself_is_named_at_its_field(
 ) -> None:
     text = f'{{"type": "record", "name": "R", "fields": [{{"name": "a", "type": {type_}}}]}}'
     for release in Release:
-        [problem] = format_problems(SchemaInfo(SchemaType.AVRO, text.encode()), release)
+        [problem] = find_format_problems(SchemaInfo(SchemaType.AVRO, text.encode()), release)
         assert problem.message.startswith(f"record {record} must contain itself ({path}): it has no finite value")
         assert problem.pointer == pointer
 

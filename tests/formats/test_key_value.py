@@ -42,7 +42,7 @@ def test_arbitrary_bytes_are_split_or_rejected(data: bytes, properties: dict[str
     with contextlib.suppress(InvalidSchema):
         split(info)
         return
-    assert list(formats.problems(info, Release.R4_0))
+    assert list(formats.find_problems(info, Release.R4_0))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_arbitrary_bytes_are_split_or_rejected(data: bytes, properties: dict[str
     ],
 )
 def test_broken_framing_is_one_problem_at_its_half(data: bytes, pointer: str) -> None:
-    (problem,) = formats.problems(SchemaInfo(SchemaType.KEY_VALUE, data), Release.R4_0)
+    (problem,) = formats.find_problems(SchemaInfo(SchemaType.KEY_VALUE, data), Release.R4_0)
     assert problem.pointer == pointer
 
 
@@ -127,7 +127,7 @@ def test_unusable_default_is_found_in_its_half() -> None:
     record = f'{{"type": "record", "name": "R", "fields": [{{"name": "kind", "type": {enum}, "default": "B"}}]}}'
     value = SchemaInfo(SchemaType.AVRO, record.encode())
     pair = join(key=SchemaInfo(SchemaType.STRING, b""), value=value, encoding="INLINE")
-    [default] = formats.find_unusable_defaults(pair)
+    [default] = formats.spec(pair).find_unusable_defaults(pair)
     assert default.pointer == "/value/fields/0/default"
     assert default.message == "the default of R.kind cannot be read: enum value 'B' is not a symbol of the enum"
 
@@ -162,5 +162,5 @@ TYPES = {"key.schema.type": "STRING", "value.schema.type": "STRING"}
     ],
 )
 def test_half_types_and_encoding_are_checked(properties: dict[str, str], pointer: str) -> None:
-    (problem,) = formats.problems(SchemaInfo(SchemaType.KEY_VALUE, bytes(8), properties), Release.R4_0)
+    (problem,) = formats.find_problems(SchemaInfo(SchemaType.KEY_VALUE, bytes(8), properties), Release.R4_0)
     assert problem.pointer == pointer

@@ -19,8 +19,8 @@ from schemactl.formats import (
     find_client_defaults,
     find_client_misreadings,
     find_misreadings,
-    has_client_rules,
     resolve,
+    spec,
 )
 from schemactl.formats.avro import parse_by_any
 from schemactl.formats.avro.language_readers import RULES, kind_of
@@ -174,7 +174,7 @@ def test_each_error_has_a_reason_a_fix_and_a_message(language: str, schema_type:
 def test_other_clients_have_the_rules_of_the_specification(language: str, schema_type: str) -> None:
     writer, reader = make_field("int"), make_field(make_logical("long", "timestamp-millis"))
     sides = {"reader": make_info(schema_type, reader), "writer": make_info(schema_type, writer)}
-    assert not has_client_rules(sides["reader"], language)
+    assert not spec(sides["reader"]).has_client_rules(language)
     assert [*find_client_misreadings(**sides, language=language)] == [*resolve(**sides), *find_misreadings(**sides)]
 
 

@@ -238,7 +238,7 @@ def test_descriptor_that_java_accepts_can_be_read_and_decoded(change: Change) ->
     spec = SPECS[SchemaType.PROTOBUF_NATIVE]
 
     assert predict(schema, Release.R4_0) == (("ok", ""), ("ok", "p.M"))
-    assert not list(spec.problems(info, Release.R4_0))
+    assert not list(spec.find_problems(info, Release.R4_0))
     assert spec.identity(info)
     assert not list(spec.resolve(reader=info, writer=info))
     assert dict(spec.outline(info))
@@ -312,7 +312,7 @@ def test_names_that_differ_in_underscores_alone_are_stored_as_version_0_where_pr
     info = compile_definition(text.format("proto2"), "p.M")
     answer = VersionList([], Release.R4_0).put(info, CompatibilityStrategy.FULL)
     assert (answer.outcome, answer.version) == (Outcome.OK, 0)
-    assert not list(SPECS[info.type].problems(info, Release.R4_0))
+    assert not list(SPECS[info.type].find_problems(info, Release.R4_0))
     with pytest.raises(InvalidSchema):
         compile_definition(text.format("proto3"), "p.M")
 

@@ -22,26 +22,26 @@ def to_declared(info: SchemaInfo) -> SchemaInfo:
 
 @pytest.mark.parametrize("kind", [kind for kind, type_spec in SPECS.items() if type_spec.payload == "value"])
 def test_a_primitive_has_no_definition(kind: SchemaType) -> None:
-    assert not list(formats.problems(SchemaInfo(kind), Release.R4_0))
-    (problem,) = formats.problems(SchemaInfo(kind, b'"int"'), Release.R4_0)
+    assert not list(formats.find_problems(SchemaInfo(kind), Release.R4_0))
+    (problem,) = formats.find_problems(SchemaInfo(kind, b'"int"'), Release.R4_0)
     assert kind.name in problem.message
 
 
 @pytest.mark.parametrize("kind", [SchemaType.BYTES, SchemaType.NONE, SchemaType.AUTO, SchemaType.AUTO_CONSUME])
 def test_type_that_is_never_registered_is_rejected(kind: SchemaType) -> None:
-    (problem,) = formats.problems(SchemaInfo(kind), Release.R5_0)
+    (problem,) = formats.find_problems(SchemaInfo(kind), Release.R5_0)
     assert problem.fix
 
 
 def test_external_is_known_from_4_2_on() -> None:
     external = SchemaInfo(SchemaType.EXTERNAL)
-    assert list(formats.problems(external, Release.R4_0))
-    assert not list(formats.problems(external, Release.R4_2))
+    assert list(formats.find_problems(external, Release.R4_0))
+    assert not list(formats.find_problems(external, Release.R4_2))
 
 
 def test_strings_of_java_and_python_are_two_versions() -> None:
     python = SchemaInfo(SchemaType.STRING, b"null")
-    assert not list(formats.problems(python, Release.R4_0))
+    assert not list(formats.find_problems(python, Release.R4_0))
     assert formats.identity(python) != formats.identity(make_string())
 
 
@@ -55,7 +55,7 @@ def test_strings_of_all_clients_have_one_declaration() -> None:
 
 
 def test_an_unknown_charset_is_rejected() -> None:
-    (problem,) = formats.problems(make_string("UTF-9"), Release.R4_0)
+    (problem,) = formats.find_problems(make_string("UTF-9"), Release.R4_0)
     assert "UTF-9" in problem.message
     assert list(formats.resolve(reader=make_string(), writer=make_string("UTF-9")))
     assert not list(formats.resolve(reader=make_string("UTF-9"), writer=make_string("UTF-9")))

@@ -16,7 +16,7 @@ from protobuf_corpus import compile_definition, descriptor_sets, read_public_row
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Breakage
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats import SPECS, identity, problems
+from schemactl.formats import SPECS, find_problems, identity
 from schemactl.formats.protobuf.definition import (
     BROKER_MESSAGE,
     field_path,
@@ -61,7 +61,7 @@ def with_files(info: SchemaInfo, files: FileDescriptorSet, indent: int | None = 
 
 
 def read_problem(info: SchemaInfo) -> str:
-    [problem] = FORMAT.problems(info, Release.R4_0)
+    [problem] = FORMAT.find_problems(info, Release.R4_0)
     assert problem.message.startswith(BROKER_MESSAGE)
     return problem.message.removeprefix(f"{BROKER_MESSAGE}: ")
 
@@ -71,7 +71,7 @@ def test_broker_accepts_the_same_definitions() -> None:
     for row in read_rows("broker_public"):
         if row["new"].get("type") == "PROTOBUF_NATIVE":
             data = base64.b64decode(row["new"].get("schema_b64") or "")
-            problems = list(FORMAT.problems(SchemaInfo(SchemaType.PROTOBUF_NATIVE, data), Release.R4_0))
+            problems = list(FORMAT.find_problems(SchemaInfo(SchemaType.PROTOBUF_NATIVE, data), Release.R4_0))
             assert bool(problems) is (row["verdict"] == "invalid"), row["id"]
             judged += 1
     assert judged > 100
@@ -141,7 +141,7 @@ def test_every_public_definition_is_written_unchanged() -> None:
             # The corpus has messages that must contain themselves, which brokers store.
             assert [
                 problem.message
-                for problem in FORMAT.problems(info, Release.R5_0)
+                for problem in FORMAT.find_problems(info, Release.R5_0)
                 if "contain itself" not in problem.message
             ] == []
 
@@ -280,7 +280,7 @@ def test_message_that_must_contain_itself_is_an_error_at_the_field(text: str, pa
     info = compile_definition(f'syntax = "proto2"; {text}')
     assert {
         problem.pointer: problem.message.partition(": ")[0].rpartition(" ")[2]
-        for problem in FORMAT.problems(info, Release.R4_0)
+        for problem in FORMAT.find_problems(info, Release.R4_0)
     } == paths
     assert parse(info.schema).root.full_name == "M", "an approved version stays readable"
 
@@ -290,7 +290,7 @@ def test_message_that_must_contain_itself_is_an_error_for_the_proto_of_an_avro_d
     info = SchemaInfo(
         SchemaType.PROTOBUF, avro, proto=compile_definition('syntax = "proto2"; message M { required M m = 1; }')
     )
-    [problem] = problems(info, Release.R4_0)
+    [problem] = find_problems(info, Release.R4_0)
     assert "M must contain itself by the required field M.m" in problem.message
 
 
@@ -369,7 +369,7 @@ def test_type_name_without_a_leading_dot_is_resolved_from_the_innermost_scope(
             user.ClearField("type")
     info = with_files(complete, files)
 
-    assert not list(FORMAT.problems(info, Release.R4_0))
+    assert not list(FORMAT.find_problems(info, Release.R4_0))
     read, expected = parse(info.schema), parse(complete.schema)
     assert read.image.files["m.proto"].proto == expected.image.files["m.proto"].proto
     assert not list(FORMAT.resolve(reader=info, writer=complete))
@@ -396,7 +396,7 @@ def test_innermost_scope_with_the_first_part_of_a_type_name_decides() -> None:
     files.file[0].message_type[0].field[0].type_name = "B.C"
     assert read_problem(with_files(info, files)) == 'M.b: "B.C" is not defined.'
     files.file[0].message_type[0].field[0].type_name = ".B.C"
-    assert not list(FORMAT.problems(with_files(info, files), Release.R4_0))
+    assert not list(FORMAT.find_problems(with_files(info, files), Release.R4_0))
 
 
 def print_files(info: SchemaInfo) -> Proto:

@@ -22,17 +22,9 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import SPECS, spec
 from schemactl.formats.key_value import join
+from schemactl.formats.part_changes import find_part_changes, list_changes, outline
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
-from schemactl.formats.type_spec import (
-    Explanation,
-    ReaderFailure,
-    TypeSpec,
-    UnknownWire,
-    Wire,
-    find_part_changes,
-    list_changes,
-    outline,
-)
+from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, UnknownWire, Wire
 
 
 def made_up() -> SchemaType:
@@ -86,7 +78,7 @@ def test_every_type_has_a_row() -> None:
 def test_a_specification_answers_every_question(type_: SchemaType) -> None:
     one, other = make_definitions(type_)
     type_spec = spec(one)
-    assert not list(type_spec.problems(one, Release.R5_0)) or type_spec.undeclarable
+    assert not list(type_spec.find_problems(one, Release.R5_0)) or type_spec.undeclarable
     for info in (one, other):
         assert hash(formats.identity(info)) == hash(formats.identity(type_spec.declared(info)))
         assert formats.identity(info)[0] is type_  # type: ignore[index]
@@ -121,7 +113,7 @@ def test_a_specification_answers_every_question(type_: SchemaType) -> None:
 @pytest.mark.parametrize("schema", [b"", b"{", b"null", b"\xff\0", b"[" * 5_000])
 def test_whatever_the_bytes_are_there_is_an_answer(type_: SchemaType, schema: bytes) -> None:
     info = SchemaInfo(type_, schema)
-    list(formats.problems(info, Release.R4_0))
+    list(formats.find_problems(info, Release.R4_0))
     spec(info).lines(info)
     for ask in (formats.identity, outline, spec(info).content, spec(info).require_newest, spec(info).text):
         with contextlib.suppress(InvalidSchema, RecursionError):
@@ -177,17 +169,17 @@ def test_reading_has_one_answer_with_its_reason() -> None:
         )
 
     plain, renamed = make_version(0, order("Order", "id")), make_version(1, order("Purchase", "id"))
-    assert formats.reading(reader=plain, writer=plain) == ("yes", "")
-    assert formats.reading(reader=renamed, writer=plain).answer == "strict"
-    assert formats.reading(reader=plain, writer=renamed).answer == "strict"
+    assert formats.judge_reading(reader=plain, writer=plain) == ("yes", "")
+    assert formats.judge_reading(reader=renamed, writer=plain).answer == "strict"
+    assert formats.judge_reading(reader=plain, writer=renamed).answer == "strict"
     more = make_version(2, order("Order", "id", "total"))
-    assert formats.reading(reader=plain, writer=more) == ("yes", "")
-    unread = formats.reading(reader=more, writer=plain)
+    assert formats.judge_reading(reader=plain, writer=more) == ("yes", "")
+    unread = formats.judge_reading(reader=more, writer=plain)
     assert unread.answer == "no"
     assert "version 0" in unread.reason
-    assert formats.reading(reader=plain, writer=make_version(1, "{")).answer == "no"
+    assert formats.judge_reading(reader=plain, writer=make_version(1, "{")).answer == "no"
     other = make_version(3, order("Order", "id"), SchemaType.JSON)
-    assert formats.reading(reader=other, writer=plain).reason.startswith("The schema type was AVRO and is JSON")
+    assert formats.judge_reading(reader=other, writer=plain).reason.startswith("The schema type was AVRO and is JSON")
 
 
 def make_avro(definition: Json, **properties: str) -> SchemaInfo:
@@ -348,7 +340,7 @@ class ColumnsSpec(TypeSpec):
     declared_as: Literal["avro"] = "avro"
     suffix: str = ".json"
 
-    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+    def find_problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         del release
         try:
             list_columns(info)

@@ -11,7 +11,7 @@ from scratch import Files, Scratch, record, write_declaration
 
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.names import TopicName
-from schemactl.formats import record_name
+from schemactl.formats import get_record_name
 
 USERS = TopicName.parse("shop/web/users")
 TOPIC = "topics/users.yaml"
@@ -158,7 +158,7 @@ def test_versions_have_the_kinds_of_their_topic(empty_repository: Scratch, case:
     assert [
         (
             version.kind,
-            record_name(version.info) if version.info else "",
+            get_record_name(version.info) if version.info else "",
             version.commit.subject if version.commit else "",
         )
         for version in topic.versions
@@ -170,7 +170,7 @@ def test_the_schema_of_a_topic_is_its_last_kind(empty_repository: Scratch) -> No
     empty_repository.commit(FIRST, "first")
     topic = read_users(empty_repository)
     assert topic.schema
-    assert record_name(topic.schema) == "Asked"
+    assert get_record_name(topic.schema) == "Asked"
     assert read(empty_repository).current(USERS) == 2
 
 

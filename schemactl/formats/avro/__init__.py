@@ -26,7 +26,7 @@ from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.json_text import decode, read
-from schemactl.formats.avro.parser import parse, problems
+from schemactl.formats.avro.parser import find_problems, parse
 from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import Record, Schema, Union, alias_and_default_keys, identity_key, write_full_names
 from schemactl.formats.type_spec import Explanation, Note, Rename, TypeSpec, UnknownWire, Wire
@@ -81,12 +81,12 @@ class AvroSpec(TypeSpec):
     validation: Literal["avro"] = "avro"
     suffix: str = ".avsc"
 
-    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+    def find_problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield the reasons of that release for a rejection, every default that would block the topic, and a stack overflow."""
         if _is_small_plain_record(info.schema):
             # This accepts most definitions in a third of the time of a search for problems.
             return
-        parse_problems = list(problems(info.schema, release))
+        parse_problems = list(find_problems(info.schema, release))
         if parse_problems and _is_json_schema(info.schema):
             yield InvalidSchema(
                 "this is JSON Schema, in which clients before Pulsar 2.1 described their JSON; a definition is an Avro schema",
@@ -156,7 +156,7 @@ class AvroSpec(TypeSpec):
         """Return a key that two schemas share if Avro's `Schema.equals` holds for them; the SchemaType is part of it."""
         return info.type, _identity(info.schema)
 
-    def record_name(self, info: SchemaInfo) -> str:
+    def get_record_name(self, info: SchemaInfo) -> str:
         """Return the full name of the root record, or "" if the root is not a record."""
         root = parse_by_any(info.schema)
         return root.full_name if isinstance(root, Record) else ""

@@ -119,7 +119,7 @@ def parse_file(text: bytes | str, json: JsonValue = None) -> tuple[Schema, froze
     return reader.read(), frozenset(reader.missing)
 
 
-def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
+def find_problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
     """Yield the reasons why `parse` rejects a text if it validates defaults: every bad default, and one other error."""
     defaults = FieldDefaults(release)
     try:

@@ -14,7 +14,8 @@ from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, Wire, outline
+from schemactl.formats.part_changes import outline
+from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, Wire
 
 
 def load(module: str) -> Any:
@@ -44,7 +45,7 @@ class ProtobufNativeSpec(TypeSpec):
     checker: Literal["proto"] = "proto"
     suffix: str = ".json"
 
-    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+    def find_problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield the reason why brokers of every release reject it, if they do, or each message that must contain itself.
 
         Brokers store a definition with such a message, but it can never be written.
@@ -68,7 +69,7 @@ class ProtobufNativeSpec(TypeSpec):
         """Return a key of the root's name and the declarations; the names of files and the origin of the descriptors do not count."""
         return info.type, _parse(info.schema).identity
 
-    def record_name(self, info: SchemaInfo) -> str:
+    def get_record_name(self, info: SchemaInfo) -> str:
         """Return the full name of the root message."""
         name: str = _parse(info.schema).root.full_name
         return name
