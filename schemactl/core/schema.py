@@ -12,6 +12,9 @@ from typing import Any, Final
 from schemactl.core.edits import DefinitionEdit, TextEdit
 from schemactl.core.errors import Source
 
+MAX_DEPTH: Final = 250
+"""The maximum depth of objects and lists in a definition or a declared file. Jackson accepts 1,000, which no real definition needs."""
+
 _MAX_DIGITS: Final = 64
 
 _PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments", "editor")

@@ -21,8 +21,9 @@ from typing import Any, Final
 
 from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
 from schemactl.core.names import compile_glob
+from schemactl.core.schema import MAX_DEPTH
 from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, resolve
-from schemactl.declare.source_location import MAX_DEPTH, JsonText, Tokens
+from schemactl.declare.source_location import JsonText, Tokens
 from schemactl.declare.yaml_parser import YamlPart
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 

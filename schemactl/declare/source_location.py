@@ -17,9 +17,7 @@ from typing import Final, TypeVar
 import yaml
 
 from schemactl.core.errors import Source
-
-MAX_DEPTH: Final = 250
-"""The maximum depth of objects and lists in JSON and YAML (a broker's JSON parser stops at 1,000)."""
+from schemactl.core.schema import MAX_DEPTH
 
 Tokens = tuple[str, ...]
 """The parts of a JSON pointer; () is the whole value."""

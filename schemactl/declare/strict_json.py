@@ -9,8 +9,9 @@ from itertools import islice
 from typing import Any, Final, NoReturn
 
 from schemactl.core.errors import DeclarationError, Problem
+from schemactl.core.schema import MAX_DEPTH
 from schemactl.declare.files import MAX_PROBLEMS
-from schemactl.declare.source_location import MAX_DEPTH, SCALAR, JsonSyntaxError, JsonText, scan
+from schemactl.declare.source_location import SCALAR, JsonSyntaxError, JsonText, scan
 from schemactl.formats.avro.json_text import depth_of, without_comments
 
 

@@ -23,9 +23,10 @@ from yaml.reader import Reader, ReaderError
 from yaml.scanner import Scanner
 
 from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.schema import MAX_DEPTH
 from schemactl.core.terminal import escape
 from schemactl.declare.files import MAX_BYTES, decode, shown
-from schemactl.declare.source_location import MAX_DEPTH, Tokens, find_key_node, find_node, locate_node, place
+from schemactl.declare.source_location import Tokens, find_key_node, find_node, locate_node, place
 
 MAX_VALUES: Final = 200_000
 """The maximum number of keys and values in a file; more take seconds to read."""

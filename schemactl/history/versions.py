@@ -34,7 +34,7 @@ from schemactl.core.errors import (
 from schemactl.core.garbage_collection import pause_garbage_collection, resume_garbage_collection
 from schemactl.core.names import DOMAINS
 from schemactl.core.project import Project
-from schemactl.core.schema import EMPTY, Commit, SchemaType
+from schemactl.core.schema import EMPTY, MAX_DEPTH, Commit, SchemaType
 from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
@@ -50,7 +50,7 @@ from schemactl.declare.files import (
 from schemactl.declare.project import PROJECT_FILE, HistorySettings, read_history_settings, read_project
 from schemactl.declare.reader import find_kind_problems, in_roots, is_compiled, read_clients
 from schemactl.declare.references import files_of, folder_of, folders_above, is_pattern, select_dependencies
-from schemactl.declare.source_location import MAX_DEPTH, JsonText
+from schemactl.declare.source_location import JsonText
 from schemactl.declare.strict_json import read_json
 from schemactl.formats import get_record_name
 from schemactl.formats.avro.file_types import FileTypes, FileTypesReader

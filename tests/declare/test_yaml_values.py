@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
 from schemactl.core.errors import DeclarationError, Source
+from schemactl.core.schema import MAX_DEPTH
 from schemactl.declare import yaml_parser
 from schemactl.declare.files import MAX_BYTES
-from schemactl.declare.source_location import MAX_DEPTH, JsonText
+from schemactl.declare.source_location import JsonText
 from schemactl.declare.yaml_parser import PythonComposer, YamlText, locate_in_scalar, read_yaml
 
 pytestmark = pytest.mark.slow

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 from schemactl.core.errors import InvalidSchema
+from schemactl.core.schema import MAX_DEPTH
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PRIMITIVE_TYPES,
@@ -33,9 +34,6 @@ from schemactl.formats.avro.schema import (
     equal,
     run_recursion,
 )
-
-MAX_DEPTH: Final = 250
-"""The maximum depth of brackets, as in declared files. Jackson accepts 1,000, which no real definition needs."""
 
 MAX_NUMBER_LENGTH: Final = 1_000
 MAX_KEY_LENGTH: Final = 50_000

@@ -69,7 +69,7 @@ UNITS_PER_SECOND: Final[Mapping[str, int]] = {"millis": 10**3, "micros": 10**6, 
 
 _FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
 
-_JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
+_JAVA_CLASS_PROPERTIES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
 """The properties with which Java's Avro ignores a logical type (LogicalType.INCOMPATIBLE_PROPS)."""
 
 _LOSSY_PROMOTIONS: Final = frozenset({("int", "float"), ("long", "float"), ("long", "double"), ("bytes", "string")})
@@ -158,7 +158,7 @@ def value_type_of(schema: Schema) -> ValueType | None:
     logical = properties.get("logicalType") if properties else None
     if not isinstance(logical, str) or schema.type not in LOGICAL_TYPES.get(logical, ()):
         return plain
-    if any(isinstance(properties.get(name), str) for name in _JAVA_CLASSES):
+    if any(isinstance(properties.get(name), str) for name in _JAVA_CLASS_PROPERTIES):
         return plain
     if isinstance(schema, Fixed) and schema.size != _FIXED_SIZES.get(logical, schema.size):
         return plain

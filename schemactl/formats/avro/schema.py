@@ -4,7 +4,7 @@ A schema is a graph: every place in the text has its own node, and every referen
 definition. Only a primitive without properties is the same node everywhere. Nodes are compared by identity, so that
 `(reader, writer)` pairs can be keys of memo tables; `equal` is Avro's own equality.
 
-Definitions are untrusted. The text of a definition nests at most 250 levels (`json_text.MAX_DEPTH`), but a chain of references can be
+Definitions are untrusted. The text of a definition nests at most 250 levels (`MAX_DEPTH`), but a chain of references can be
 as long as the text. Functions that follow references are called by `run_recursion`, which has room for such a chain.
 """
 
