@@ -1,85 +1,64 @@
-"""`apply` and `rebuild`: carry out a plan on a target, and restore the version numbers of a registry without schemas."""
+"""`apply`: carry out a plan on a target, a new one or the plan of a file."""
 
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from difflib import unified_diff
-from functools import partial
 from itertools import takewhile
 from operator import eq
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import ReadyPlan
-from schemactl.cli.command_result import add_result_formats
-from schemactl.cli.context import BAR_COLUMNS, Context, describe_progress, render_bar
-from schemactl.cli.parser import Parser, add_options, add_parallel, add_timeout
+from schemactl.cli.context import Context
+from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.plan import (
-    ALLOW_DATA_LOSS,
-    ALLOW_UNREADABLE,
-    CREATE_TENANTS_OPTION,
     PlanRequest,
     add_arguments,
     expect_no_options,
     find_needed_permissions,
     format_apply_command,
     format_command_after_merge,
-    list_setting_addresses,
     make_plans,
     render_plan_file,
-    write_plan,
 )
+from schemactl.cli.ready_plans import (
+    add_carrying_out,
+    ask_for_confirmation,
+    carry_out,
+    list_relaxed_topics,
+    must_not_apply,
+    record_not_applied,
+    restore_leftover_topics,
+)
+from schemactl.cli.rebuild import make_rebuild_plan
 from schemactl.cli.target_selection import (
     OpenTarget,
     TargetSelection,
     choose_target,
     format_target_option,
-    open_targets,
     read_environment_target,
     report_failures,
-    run_in_parallel,
     select_exit_code,
 )
-from schemactl.cli.topic_selection import add_selection, find, resolve_relative_path
-from schemactl.core.deadline import OutOfTime, run_within
-from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
-from schemactl.core.names import find_matching_topics, select_topics
-from schemactl.core.terminal import clean, get_raw_stream, get_terminal_width, paint_diff, wrap_text
+from schemactl.cli.topic_selection import resolve_relative_path
+from schemactl.core.deadline import run_within
+from schemactl.core.errors import NEGATIVE, SchemactlError, StalePlan, UsageError
+from schemactl.core.names import find_matching_topics
+from schemactl.core.terminal import clean, paint_diff
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline
-    from schemactl.core.names import TopicName
-    from schemactl.deploy.apply import ApplyResult
-    from schemactl.deploy.rebuild import Lists
     from schemactl.deploy.receipt import Receipt
-    from schemactl.deploy.steps import Plan, PlanStep
+    from schemactl.deploy.steps import Plan
     from schemactl.history import History
-    from schemactl.registry.interface import Registry
 
 
 _MAX_DIFF_LINES: Final = 5_000
 """Longer texts get a simple diff, because the time of a minimal diff grows with the square of the lines."""
-
-_SLOW_STEP_S: Final = 2.0
-"""A step that takes longer is printed while it runs."""
-
-_PROGRESS_INTERVAL_S: Final = 10.0
-"""The interval of progress lines without a terminal."""
-
-_REDRAW_INTERVAL_S: Final = 0.2
-
-_MAX_LINE: Final = 120
-"""The most characters of the progress line if the width of the terminal is not known."""
-
-
-# `schemactl apply`.
 
 
 def configure_apply(parser: argparse.ArgumentParser) -> None:
@@ -114,19 +93,6 @@ def configure_apply(parser: argparse.ArgumentParser) -> None:
         "prints it; does not ask for confirmation",
     )
     add_carrying_out(parser)
-
-
-def add_carrying_out(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say how a plan is carried out."""
-    add_options(
-        parser,
-        "--result FILE: write the steps with their outcome, and the numbers of the changed topics with their commits, "
-        "to FILE as JSON (in a folder: result.json)",
-        "--fail-fast: do not start a plan that skips something, and stop at the first failure",
-    )
-    add_parallel(parser)
-    add_timeout(parser)
-    add_result_formats(parser)
 
 
 def run_apply(args: argparse.Namespace, context: Context) -> int:
@@ -192,39 +158,6 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
         # The registry may have changed while the user read the plan.
         remaining = [replace(ready, is_current=False) for ready in remaining]
     return [*codes, *carry_out(remaining, args, deadline)]
-
-
-def record_not_applied(ready: ReadyPlan) -> None:
-    """Add a plan that is not carried out to the result of the command."""
-    from schemactl.core.environment import get_ci_run
-    from schemactl.report.plan import make_unapplied_document
-
-    ready.target.context.result["targets"].append(
-        {"problem": None, **make_unapplied_document(ready.plan, get_ci_run())}
-    )
-
-
-def must_not_apply(plan: Plan, args: argparse.Namespace) -> bool:
-    """Return whether nothing of a plan that leaves something out may be carried out, except to restore relaxed topics."""
-    from schemactl.deploy.steps import RestoreStrategy
-
-    only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
-    return plan.leaves_out and (args.fail_fast or only_restores or bool(plan.may_lose))
-
-
-def restore_leftover_topics(plan: Plan, registry: Registry) -> None:
-    """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if the plan is not carried out."""
-    from schemactl.deploy.apply import restore_left
-
-    for line in restore_left(registry, list_relaxed_topics(plan)):
-        print(line)
-
-
-def list_relaxed_topics(plan: Plan) -> set[TopicName]:
-    """Return the topics whose strategy the plan restores."""
-    from schemactl.deploy.steps import RestoreStrategy
-
-    return {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
 
 
 # A plan file.
@@ -340,7 +273,7 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[s
         return request.plan(request.observe())
     git = rename_catalog(target.approved.full_history.catalog, target.names)
     lists = lists_of(receipt.lists, path=resolve_relative_path(file, target.context), git=git)
-    return _make_rebuild(options, target, lists)[0]
+    return make_rebuild_plan(options, target, lists)[0]
 
 
 def _expect_same(plan: Plan, receipt: Receipt, file: str, remake_fix: str, context: Context) -> None:
@@ -432,397 +365,3 @@ def _expect_undeclared(plan: Plan, approved: History, target: OpenTarget, file: 
             raise StalePlan(
                 f"{file} deletes the schema of {name}, which is declared; nothing was changed", fix=remake_fix
             )
-
-
-class _Interruption:
-    """Passes an interrupt of the main thread to the threads that apply, so that each restores its relaxed topics.
-
-    Args:
-        deadline: the time limit.
-        several: whether there are several targets.
-    """
-
-    def __init__(self, deadline: Deadline, *, several: bool) -> None:
-        self._deadline = deadline
-        self._several = several
-        self._error: BaseException | None = None
-
-    def stop(self, error: BaseException) -> bool:
-        """Record the interrupt, and return True to wait for all threads."""
-        self._error = error
-        self._deadline.end()
-        return True
-
-    def raise_if_stopped(self) -> None:
-        """Raise the interrupt, or OutOfTime, in the calling thread."""
-        if self._error is not None:
-            raise self._error
-        if not self._several:
-            # A second alarm could interrupt the cleanup after the first one.
-            self._deadline.end()
-            self._deadline.look()
-
-
-def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline) -> list[int]:
-    """Carry out the plans of different targets in parallel, and return their exit codes; raise the error of a single one."""
-    # An interrupt also ends the running git process; later queries start a new one.
-    for ready in plans:
-        ready.target.context.close()
-    interruption = _Interruption(deadline, several=len(plans) > 1)
-    with _interrupt_on_sigterm():
-        results = run_in_parallel(
-            [partial(_carry_out, ready, args, interruption) for ready in plans], stop=interruption.stop
-        )
-    return [_print_result(result, ready) for ready, result in zip(plans, results, strict=True)]
-
-
-def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> ApplyResult:
-    """Carry out one plan, and record what is done in its result file."""
-    from schemactl.cli.apply_results import ApplyRecord
-    from schemactl.deploy.apply import ApplyResult, apply_plan
-
-    plan, registry, context = ready.plan, ready.target.registry, ready.target.context
-    progress = ApplyProgress(len(plan.steps), context)
-    # Created before the first step, so that a file that cannot be written stops the apply.
-    record = ApplyRecord(ready, args.result)
-
-    def complete_step(number: int, step: PlanStep) -> None:
-        record.add(number)
-        progress.print_step(number, step)
-
-    def tick() -> None:
-        interruption.raise_if_stopped()
-        record.sync()
-        progress.tick()
-
-    try:
-        result = apply_plan(
-            plan,
-            registry,
-            on_step_started=progress.record_start,
-            on_step_done=complete_step,
-            on_wait=tick,
-            parallel=args.parallel,
-            fail_fast=args.fail_fast,
-            is_current=ready.is_current,
-        )
-    except SchemactlError as error:
-        record.end(ApplyResult(plan, stopped=error), registry)
-        raise
-    except (KeyboardInterrupt, OutOfTime) as error:
-        if not context.subject:
-            raise
-        # Other targets may have changed, and their results are reported.
-        raise SchemactlError("interrupted before the first step") from error
-    finally:
-        progress.end()
-    record.end(result, registry)
-    return result
-
-
-def _print_result(result: ApplyResult | SchemactlError, ready: ReadyPlan) -> int:
-    """Print what was done, and return the exit code of `apply`; raise the error if there is only one target."""
-    from schemactl.core.environment import get_ci_run
-    from schemactl.report import drift
-    from schemactl.report.plan import make_result_document, render_result
-
-    plan, context = ready.plan, ready.target.context
-    if isinstance(result, SchemactlError):
-        context.result["targets"].append({"target": plan.origin.target, "problem": str(result)})
-        if not context.subject:
-            raise result
-        context.report(f"{context.subject}: {result}")
-        return result.exit_code
-    context.result["targets"].append({"problem": None, **make_result_document(result, get_ci_run())})
-    if plan.steps:
-        subject = f"{context.subject}: " if context.subject else ""
-        context.report(subject + render_result(result, color=context.color))
-    if result.failure is not None:
-        if result.is_stale or not result.done:
-            return StalePlan.exit_code if result.is_stale else result.failure.exit_code
-        return PartlyApplied.exit_code
-    if plan.misread and plan.steps:
-        context.report("\n" + drift.render_misread_topics(plan.misread, target=plan.origin.target, color=context.color))
-        return PartlyApplied.exit_code
-    if plan.leaves_out:
-        return PartlyApplied.exit_code
-    return NEGATIVE if plan.misread else 0
-
-
-def ask_for_confirmation(args: argparse.Namespace) -> bool:
-    """Ask the user, at a terminal, and return whether the answer is yes."""
-    if args.format and "text" not in args.format:
-        raise UsageError(
-            "cannot ask for confirmation: without the format text, the plan is not shown",
-            fix="use --auto-approve, or add --format text with --format json=FILE",
-        )
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "cannot ask for confirmation: standard input is not a terminal",
-            fix="use --auto-approve, or apply a reviewed plan: schemactl plan --out plan.json",
-        )
-    print("\nApply this plan? Enter `yes` to continue: ", end="", file=sys.stderr, flush=True)
-    is_confirmed = sys.stdin.readline().strip() == "yes"
-    if not is_confirmed:
-        print("Nothing was applied.")
-    return is_confirmed
-
-
-@contextmanager
-def _interrupt_on_sigterm() -> Iterator[None]:
-    """Handle SIGTERM, which cancels pipelines, as Ctrl-C."""
-    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
-
-
-# Progress of an apply on standard error.
-
-
-class ApplyProgress:
-    """Prints a line for each step, and on a terminal one more line that is overwritten.
-
-    Args:
-        total: the number of steps.
-        context: the context of the command.
-    """
-
-    def __init__(self, total: int, context: Context) -> None:
-        self._total = total
-        self._context = context
-        self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and not context.quiet
-        self._json = context.json_progress("applying", "steps")
-        # Several targets share the terminal, so no line can be overwritten.
-        self._is_terminal &= not context.subject and not self._json
-        self._began_s = self._shown_s = time.monotonic()
-        self._under_way: dict[int, tuple[float, str]] = {}
-        self._named: set[int] = set()
-        self._done = 0
-
-    def record_start(self, number: int, step: PlanStep) -> None:
-        """Record the start of a step."""
-        self._under_way[number] = time.monotonic(), step.describe()
-
-    def print_step(self, number: int, step: PlanStep) -> None:
-        """Print a completed step."""
-        self._under_way.pop(number, None)
-        self._done += 1
-        if self._json:
-            self._json(self._done, self._total)
-            return
-        self._clear()
-        self._context.say(f"[{self._done}/{self._total}] {step.describe()}")
-
-    def tick(self) -> None:
-        """Print the running steps if the interval has passed."""
-        if self._json:
-            self._json(self._done, self._total)
-            return
-        now_s = time.monotonic()
-        under_way = sorted(self._under_way.copy().items(), key=lambda item: item[1])
-        if self._is_terminal:
-            if now_s - self._shown_s >= _REDRAW_INTERVAL_S:
-                self._shown_s = now_s
-                columns = (get_terminal_width() or _MAX_LINE) - BAR_COLUMNS - 2
-                line = wrap_text(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}", columns).split("\n")[0]
-                bar = render_bar(self._done, self._total)
-                print(f"\r\x1b[K{bar} {line}", end="", file=get_raw_stream(sys.stderr), flush=True)
-            return
-        for step_number, (since_s, text) in under_way:
-            if now_s - since_s >= _SLOW_STEP_S and step_number not in self._named:
-                self._named.add(step_number)
-                self._context.say(f"running for {now_s - since_s:.0f} s: {text}")
-        if now_s - self._shown_s >= _PROGRESS_INTERVAL_S:
-            self._shown_s = now_s
-            self._context.say(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}")
-
-    def end(self) -> None:
-        """Erase the progress line."""
-        self._clear()
-
-    def _clear(self) -> None:
-        if self._is_terminal:
-            print("\r\x1b[K", end="", file=get_raw_stream(sys.stderr), flush=True)
-
-    def _format_progress(self, now_s: float) -> str:
-        return describe_progress(self._done, self._total, "steps", now_s - self._began_s)
-
-
-def _describe_oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:
-    """Describe the step that has been running for the longest time, and the number of other running steps."""
-    if not under_way:
-        return ""
-    more = f" (and {len(under_way) - 1} more)" if len(under_way) > 1 else ""
-    return f"; running: {under_way[0][1][1]}{more}"
-
-
-# `schemactl rebuild`.
-
-
-def configure_rebuild(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `rebuild`."""
-    parser.description = (
-        "Restore the version numbers of a registry that lost its schemas, so that old messages can be decoded again. "
-        "Shows the plan, asks, and verifies every number. FILE records the numbers that producers or deletions used; "
-        "without FILE, the target's approved numbers file is used. Without either, the result is exact only if "
-        "nothing except `apply` ever wrote to the registry."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  schemactl rebuild --target prod numbers.json          written by apply --result, or drift --format json\n"
-        "  schemactl rebuild --target prod                       from its numbers file, else from Git alone\n"
-        "  schemactl rebuild --target prod numbers.json --out plan.json    to be reviewed, then: schemactl apply plan.json\n"
-        "  schemactl rebuild --target prod numbers.json --topic '*/orders' --force-delete shop/sales/orders\n"
-    )
-    parser.add_argument(
-        "numbers",
-        nargs="?",
-        metavar="FILE",
-        help="the newest file that `apply --result` or `drift --format json` wrote while the schemas were there "
-        "(default: the target's approved numbers file)",
-    )
-    add_selection(parser)
-    add_options(
-        parser,
-        "--force-delete TOPIC...: first delete the topic's current schema: messages written with it can then not be decoded",
-        "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE during the uploads",
-        ALLOW_DATA_LOSS,
-        ALLOW_UNREADABLE,
-        CREATE_TENANTS_OPTION,
-        "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
-        "--auto-approve, --yes, -y: do not ask before the plan is applied",
-    )
-    add_carrying_out(parser)
-
-
-def run_rebuild(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: every list is restored; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
-    return run_within(args.timeout, lambda deadline: _run_rebuild(args, context, deadline))
-
-
-def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
-    from schemactl.deploy.plan_json import plan_digest
-    from schemactl.deploy.target_catalog import rename_catalog
-    from schemactl.deploy.version_lists import read_lists
-    from schemactl.report.plan import render_plan
-
-    context.result["targets"] = []
-    with open_targets(TargetSelection([args.target]), context) as targets:
-        [target] = targets.targets
-        lists: Lists = {}
-        if args.numbers:
-            git = rename_catalog(target.approved.full_history.catalog, target.names)
-            lists = read_lists(resolve_relative_path(args.numbers, context), target=target.name, git=git)
-        ready, sources = _make_rebuild(args, target, lists)
-        plan = ready.plan
-        context.result["sources"] = sources
-        context.report("\n".join([render_plan(plan, color=context.color), "", *sources]))
-        if args.out:
-            record_not_applied(ready)
-            write_plan(plan, args, context)
-            if plan.steps:
-                print(f"Digest: {plan_digest(plan)}")
-            return NEGATIVE if plan.misread or plan.leaves_out else 0
-        if must_not_apply(plan, args):
-            restore_leftover_topics(plan, target.registry)
-            record_not_applied(ready)
-            return NEGATIVE
-        if plan.steps and not args.auto_approve and not ask_for_confirmation(args):
-            record_not_applied(ready)
-            return SchemactlError.exit_code
-        return carry_out([ready], args, deadline)[0]
-
-
-def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) -> tuple[ReadyPlan, list[str]]:
-    """Return the plan, and the sources of its numbers; `lists` come from the file `args.numbers`."""
-    from schemactl.deploy.rebuild import find_recorded_lists, make_rebuild, without_versions
-    from schemactl.deploy.registry_state import read_registry_state
-    from schemactl.deploy.steps import Permissions
-    from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_applicable, select_known_part
-
-    approved, numbers = target.approved, target.numbers
-    full_catalog = rename_catalog(approved.full_history.catalog, target.names)
-    selected = select_known_part(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
-    git = rename_catalog(selected, target.names)
-    requested_names = select_topics(lists, args.topic, args.namespace)
-    # The user names Git's topics by their declared names, and other topics by the registry's names.
-    file_lists = {
-        name: pairs
-        for name, pairs in lists.items()
-        if name in git.topics or (name not in full_catalog.topics and name in requested_names)
-    }
-    lists = {**find_recorded_lists(select_applicable(git), numbers), **file_lists}
-    # Topics that only the file has are named as in the file.
-
-    def find_names(texts: list[str]) -> set[TopicName]:
-        found_names = {name for name in (*git.topics, *lists) if name.schema_id in texts}
-        known_ids = {name.schema_id for name in found_names}
-        return found_names | {
-            target.names.to_target(find(text, approved.catalog, globs=False).name)
-            for text in texts
-            if text not in known_ids
-        }
-
-    deletions = find_names(args.force_delete)
-    for name in deletions:
-        if name not in git.topics and name not in lists:
-            raise UsageError(f"{name} is to be deleted first, but --topic or --namespace excludes it")
-    permissions = Permissions(
-        force_delete=frozenset(deletions),
-        relax=args.relax_while_replaying,
-        create_tenants=args.create_tenants,
-        lose=frozenset(list_setting_addresses(args.allow_data_loss, target.names)),
-        unreadable=frozenset(find_names(args.allow_unreadable_messages)),
-    )
-    plan = make_rebuild(
-        read_registry_state(
-            target.registry, find_scope(without_versions(select_applicable(git), lists)), deletions=deletions
-        ),
-        git,
-        lists,
-        interrupted={target.names.to_target(name) for name in selected.topics if approved.was_interrupted(name)},
-        origin=target.origin,
-        permissions=permissions,
-        waivers=target.waivers,
-        numbers=numbers,
-    )
-    files = {
-        name: args.numbers if name in file_lists else f"the record {numbers.path if numbers else ''}" for name in lists
-    }
-    plan = replace(plan, whole=not (args.topic or args.namespace))
-    return ReadyPlan(plan, target), list(_describe_sources(git, lists, files, plan))
-
-
-def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
-    """Yield the sources of the numbers with their reliability; `files` has the source of each list."""
-    from schemactl.deploy.target_catalog import select_applicable
-
-    listed = [name for name, pairs in lists.items() if pairs]
-    others = [
-        topic.name
-        for topic in plan.number_mismatches
-        if topic.name not in listed and any(number.git != number.registry for number in topic.numbers)
-    ]
-    declared = [name for name, topic in select_applicable(git).topics.items() if topic.schema and name not in listed]
-    numbered_by_git = [name for name in declared if name not in others]
-    undeclared = [
-        name for name, topic in git.topics.items() if topic.versions and not topic.schema and name not in listed
-    ]
-    for file in sorted({files[name] for name in listed}):
-        names = [name for name in listed if files[name] == file]
-        yield (
-            f"Numbers of {_count_topics(names)}: taken from {file}; versions deleted since then are left out, and "
-            "versions approved since then follow."
-        )
-    if numbered_by_git:
-        yield f"Numbers of {_count_topics(numbered_by_git)}: Git's. They are correct if only `apply` ever wrote there."
-    if others:
-        yield f"Numbers of {_count_topics(others)}: the registry's, which are not Git's; no list says which versions they were."
-    if undeclared:
-        yield f"Left out: {_count_topics(undeclared)} without a schema in Git now, and without a list of numbers."
-
-
-def _count_topics(names: list[TopicName]) -> str:
-    return str(names[0]) if len(names) == 1 else f"{len(names)} topics"

@@ -1,36 +1,29 @@
-"""`diff` and `changelog`: the changes between two versions of a topic, or between two states of the declarations."""
+"""`diff`: show what changed in the files, between versions, or between commits."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.revisions import is_range, read_revision
 from schemactl.cli.show import reason_value
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.cli.topic_selection import add_filters, find_number_in_force
 from schemactl.core.errors import CHANGES, UsageError
 from schemactl.core.names import find_matching_topics, format_kind_name
-from schemactl.core.terminal import get_definition_stream, paint, paint_diff
+from schemactl.core.terminal import paint, paint_diff
 from schemactl.core.wording import format_day
 
 if TYPE_CHECKING:
-    from schemactl.comparison.revision_diff import Revision
     from schemactl.core.catalog import Topic
-    from schemactl.core.findings import Direction, Incompatibility, Waiver
-    from schemactl.core.names import NamespaceName
-    from schemactl.core.schema import Commit, SchemaInfo
+    from schemactl.core.findings import Direction, Incompatibility
+    from schemactl.core.schema import SchemaInfo
     from schemactl.formats.part_changes import PartChange
-    from schemactl.history import History, Repository
-
-
-# `schemactl diff`.
 
 
 def configure_diff(parser: argparse.ArgumentParser) -> None:
@@ -261,163 +254,3 @@ def _differences_value(old: Side, new: Side) -> dict[str, Any]:
         "new_misreads_old": [reason_value(misreading) for misreading in _find_misreadings(new, old)],
         "old_misreads_new": [reason_value(misreading) for misreading in _find_misreadings(old, new)],
     }
-
-
-# `schemactl changelog`.
-
-
-def configure_changelog(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `changelog`."""
-    parser.description = (
-        "The changes from one commit, branch or tag to another, for release notes, by namespace and topic: new versions and the "
-        "change of each field, the first reader that breaks and its waiver, deletions, policies, commits and authors. The "
-        "facts are the same as in `schemactl diff FROM..TO`."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  schemactl changelog v1.0..v1.1\n"
-        "  schemactl changelog v1.1.. > release-notes.md            since a tag\n"
-        "  schemactl changelog v1.0..v1.1 --format json\n"
-        "  schemactl changelog v1.0..v1.1 --namespace shop/sales\n"
-    )
-    parser.add_argument("range", metavar="FROM..TO", help="two commits, branches or tags; omitted: HEAD")
-    add_filters(parser)
-    add_format(parser, "markdown", "json")
-
-
-def run_changelog(args: argparse.Namespace, context: Context) -> int:
-    """Print the changelog."""
-    from schemactl.report import changes, changes_json
-
-    states = States(context, args.topic, args.namespace)
-    if not is_range(args.range, states):
-        raise UsageError(f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then")
-    revision = read_revision(states, args.range, args.topic, args.namespace)
-    error = states.find_broken(args.topic, args.namespace)
-    render = changes_json.render_revision_json if args.format == "json" else changes.render_changelog
-    print(render(revision), file=get_definition_stream(sys.stdout))
-    if error:
-        raise error
-    return 0
-
-
-# The revision between two states.
-
-
-def is_range(text: str, states: States) -> bool:
-    """Return whether `text` names two states, `FROM..TO`, and not a topic."""
-    return ".." in text and not find_matching_topics(text.rpartition("@")[0] or text, states.approved.catalog.topics)
-
-
-def read_revision(
-    states: States, text: str | None, topics: Sequence[str] = (), namespaces: Collection[str] = ()
-) -> Revision:
-    """Return the changes between two states of the declarations.
-
-    Args:
-        states: the states of the project.
-        text: `FROM..TO`, or `FROM...TO`, which starts from their merge base; an omitted end is HEAD. Without a text, the
-            states are the approved history and a merge of the working tree into it.
-        topics: globs of the topics to compare, by default all.
-        namespaces: the namespaces to compare, by default all.
-
-    Raises:
-        UsageError: if there is no such state or topic.
-        DeclarationError: if the working tree has problems.
-    """
-    from schemactl import history
-    from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
-    from schemactl.core.catalog import filter_catalog
-    from schemactl.core.names import TopicName, select_known_topics
-
-    old_name, new_name = _parse_range(text, states)
-    older, newer = (states.approved if name is None else states.read_history(name) for name in (old_name, new_name))
-    all_names = {*older.catalog.topics, *newer.catalog.topics}
-    selected = select_known_topics(all_names, topics, [*namespaces], where="the two states")
-    selected_namespaces = {name.namespace_name for name in selected} if topics or namespaces else None
-    if (changed_ids := newer.find_topics_changed_since(older)) is not None:
-        # Topics that no commit between the two states changes need not be read.
-        selected = frozenset(name for name in selected if name.schema_id in changed_ids)
-    former_names = (topic.renamed_from for name in selected if (topic := newer.catalog.topics.get(name)))
-    compared_topics = selected.union(filter(None, former_names))
-
-    def is_compared(name: NamespaceName | TopicName) -> bool:
-        if isinstance(name, TopicName):
-            return name in compared_topics
-        return selected_namespaces is None or name in selected_namespaces
-
-    old_catalog, new_catalog = (filter_catalog(state.catalog, is_compared) for state in (older, newer))
-    repository = states.context.repository
-
-    @cache
-    def read_waivers(commit: Commit) -> Sequence[Waiver]:
-        return () if commit.id == NOT_APPROVED else history.waivers_at(repository, states.project, commit)
-
-    subjects = tuple(find_subjects(old_catalog, new_catalog, states.project.defaults, read_waivers, newer.since))
-    commit_ids = {
-        change.version.commit.id for subject in subjects for change in subject.versions if change.version.commit
-    }
-    commit_ids |= {subject.since.id for subject in subjects if subject.since}
-    commit_count, authors = _count_commits(repository, older, newer)
-    new_label = newer.ref if new_name is None else new_name
-    return Revision(
-        older.ref if old_name is None else old_name,
-        "the files here" if new_name == WORK else new_label,
-        older.tip,
-        None if new_name == WORK else newer.tip,
-        subjects,
-        commit_count,
-        authors,
-        read_authors(repository, commit_ids - {NOT_APPROVED}),
-    )
-
-
-def _parse_range(text: str | None, states: States) -> tuple[str | None, str | None]:
-    """Return the names of both states; None is the approved history."""
-    if text is None:
-        return None, WORK
-    dots = "..." if "..." in text else ".."
-    old_name, _, new_name = text.partition(dots)
-    old_name, new_name = old_name or "HEAD", new_name or "HEAD"
-    if dots == "..." and new_name != WORK:
-        repository = states.context.repository
-        merge_base = repository.merge_base(_find_commit(repository, old_name), _find_commit(repository, new_name))
-        if merge_base is None:
-            raise UsageError(f"{old_name} and {new_name} have no commit in common", fix=f"write {old_name}..{new_name}")
-        old_name = merge_base.id
-    return old_name, new_name
-
-
-def _find_commit(repository: Repository, name: str) -> Commit:
-    from schemactl import history
-
-    resolved = history.resolve_shared(repository, name)
-    if resolved is None:
-        raise UsageError(f"this repository has no ref or commit {name!r}", fix="`git branch --all` lists them")
-    _, commit = resolved
-    return commit
-
-
-def _count_commits(repository: Repository, older: History, newer: History) -> tuple[int, tuple[str, ...]]:
-    """Return the number of commits that only the newer state has, and their authors."""
-    from schemactl.comparison.revision_diff import NOT_APPROVED
-
-    end = newer.tip
-    if end and end.id == NOT_APPROVED:
-        end = repository.commit("HEAD")
-    if end is None:
-        return 0, ()
-    exclusion = [f"^{older.tip.id}"] if older.tip else []
-    output = repository.run("log", "--format=%aN", end.id, *exclusion, "--")
-    authors = output.decode("utf-8", "replace").splitlines()
-    return len(authors), tuple(sorted({*authors}))
-
-
-def read_authors(repository: Repository, commit_ids: Collection[str]) -> dict[str, str]:
-    """Map each commit id to the author of the commit."""
-    if not commit_ids:
-        return {}
-    id_lines = "".join(f"{commit_id}\n" for commit_id in sorted(commit_ids)).encode()
-    output = repository.run("log", "--no-walk=unsorted", "--format=%H %aN", "--stdin", standard_input=id_lines)
-    rows = (line.partition(" ") for line in output.decode("utf-8", "replace").splitlines())
-    return {commit_id: author for commit_id, _, author in rows}

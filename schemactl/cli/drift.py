@@ -11,7 +11,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from schemactl.cli.check import parse_last_day
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
 from schemactl.cli.report_files import (
@@ -34,6 +33,7 @@ from schemactl.cli.target_selection import (
     run_for_each_target,
 )
 from schemactl.cli.topic_selection import add_filters, parse_namespaces
+from schemactl.cli.waive import parse_last_day
 from schemactl.core import names as topic_names
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 class CommandEntry(NamedTuple):
-    """A command: its group in `--help`, the module of `schemactl.cli` that has its functions, and one line of help."""
+    """A command: its group in `--help`, and one line of help."""
 
     group: str
-    module: str
     summary: str
 
 
@@ -37,46 +36,46 @@ GROUPS: Final = {
 }
 
 COMMANDS: Final[dict[str, CommandEntry]] = {
-    "init": CommandEntry("author", "init", "start a project in this repository"),
-    "new": CommandEntry("author", "init", "write the files of a new topic or namespace"),
-    "check": CommandEntry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
-    "lint": CommandEntry("author", "lint", "find likely mistakes that break nothing yet"),
-    "fmt": CommandEntry("author", "lint", "format YAML files and Avro definitions, without changing any declaration"),
-    "waive": CommandEntry("author", "check", "approve one finding, with a reason, an owner and a last day"),
-    "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy, owner, pending change"),
-    "log": CommandEntry("author", "show", "list the versions of a topic, with their commits"),
-    "targets": CommandEntry("author", "list_", "list the targets: registry, release, names, differences"),
-    "show": CommandEntry("author", "show", "print a definition: of a version, a commit, or the files here"),
-    "diff": CommandEntry("author", "diff", "show what changed: in the files here, between versions, between commits"),
-    "changelog": CommandEntry("author", "diff", "list the changes from one commit to another, for release notes"),
-    "graph": CommandEntry("author", "export", "show who uses which type and file: topics, files and shared types"),
-    "extract": CommandEntry("author", "extract", "print the definition of a Python or Java class, or write it next to a declaration"),
-    "explain": CommandEntry("author", "check", "explain a rule: meaning, reason, example, fix"),
-    "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
-    "apply": CommandEntry("deploy", "apply", "carry out a plan"),
-    "promote": CommandEntry("deploy", "promote", "move a target along the approved history, and show the changes this includes"),
-    "rollout": CommandEntry("deploy", "promote", "show the order in which a change goes to consumers, registries and producers"),
-    "drift": CommandEntry("deploy", "drift", "show where a registry differs from the approved state"),
-    "status": CommandEntry("deploy", "status", "show one or many targets on one screen: pending, drift, accepted, last apply"),
-    "clients": CommandEntry("deploy", "list_", "list the declared clients of topics, and the connected clients"),
-    "import": CommandEntry("deploy", "import_", "write declarations of everything in a registry that the files do not declare"),
-    "rebuild": CommandEntry("deploy", "apply", "restore the version numbers of a registry that lost its schemas"),
-    "generate": CommandEntry("use", "generate", "write StructTypes and codec modules for every approved version"),
-    "site": CommandEntry("use", "export", "write a static catalog of the topics, with search, versions and who reads whom"),
-    "export": CommandEntry("use", "export", "print the schemas for other tools: AsyncAPI, JSON Schema, SQL, Avro"),
-    "decode": CommandEntry("use", "decode", "print one message as JSON, and the commit that introduced its schema"),
-    "sample": CommandEntry("use", "decode", "make plausible messages of a version, or read some of a real topic"),
-    "spark": CommandEntry("use", "spark", "verify that stored messages of every version are readable, or land them in tables"),
-    "registry": CommandEntry("tools", "registry", "manage one topic of a registry by hand: get, list, put, delete, test"),
-    "serve": CommandEntry("tools", "registry", "serve the embedded registry behind Pulsar's admin REST paths"),
-    "compare": CommandEntry("tools", "compare", "judge definitions on JSON lines"),
-    "struct": CommandEntry("tools", "compare", "print Spark's types for definitions on JSON lines"),
-    "admit": CommandEntry("tools", "admit", "predict whether a broker accepts a client, and the effect on the registry"),
-    "demo": CommandEntry("tools", "init", "run the main job on the embedded registry and a local Spark"),
-    "verify-client": CommandEntry("tools", "extract", "check whether a service's class can read and write a topic's messages"),
-    "docs": CommandEntry("tools", "docs", "show a page of the documentation, or find pages by words"),
-    "lsp": CommandEntry("tools", "lsp", "serve an editor: findings while typing, quick fixes, hover, definitions, completion"),
-    "completion": CommandEntry("tools", "completion", "print a completion script for bash, zsh or fish"),
+    "init": CommandEntry("author", "start a project in this repository"),
+    "new": CommandEntry("author", "write the files of a new topic or namespace"),
+    "check": CommandEntry("author", "compare files with the approved history: the hook and the pull-request check"),
+    "lint": CommandEntry("author", "find likely mistakes that break nothing yet"),
+    "fmt": CommandEntry("author", "format YAML files and Avro definitions, without changing any declaration"),
+    "waive": CommandEntry("author", "approve one finding, with a reason, an owner and a last day"),
+    "list": CommandEntry("author", "list the declared topics: type, version, strategy, owner, pending change"),
+    "log": CommandEntry("author", "list the versions of a topic, with their commits"),
+    "targets": CommandEntry("author", "list the targets: registry, release, names, differences"),
+    "show": CommandEntry("author", "print a definition: of a version, a commit, or the files here"),
+    "diff": CommandEntry("author", "show what changed: in the files here, between versions, between commits"),
+    "changelog": CommandEntry("author", "list the changes from one commit to another, for release notes"),
+    "graph": CommandEntry("author", "show who uses which type and file: topics, files and shared types"),
+    "extract": CommandEntry("author", "print the definition of a Python or Java class, or write it next to a declaration"),
+    "explain": CommandEntry("author", "explain a rule: meaning, reason, example, fix"),
+    "plan": CommandEntry("deploy", "show what apply would do, with the registry's predicted answer for every step"),
+    "apply": CommandEntry("deploy", "carry out a plan"),
+    "promote": CommandEntry("deploy", "move a target along the approved history, and show the changes this includes"),
+    "rollout": CommandEntry("deploy", "show the order in which a change goes to consumers, registries and producers"),
+    "drift": CommandEntry("deploy", "show where a registry differs from the approved state"),
+    "status": CommandEntry("deploy", "show one or many targets on one screen: pending, drift, accepted, last apply"),
+    "clients": CommandEntry("deploy", "list the declared clients of topics, and the connected clients"),
+    "import": CommandEntry("deploy", "write declarations of everything in a registry that the files do not declare"),
+    "rebuild": CommandEntry("deploy", "restore the version numbers of a registry that lost its schemas"),
+    "generate": CommandEntry("use", "write StructTypes and codec modules for every approved version"),
+    "site": CommandEntry("use", "write a static catalog of the topics, with search, versions and who reads whom"),
+    "export": CommandEntry("use", "print the schemas for other tools: AsyncAPI, JSON Schema, SQL, Avro"),
+    "decode": CommandEntry("use", "print one message as JSON, and the commit that introduced its schema"),
+    "sample": CommandEntry("use", "make plausible messages of a version, or read some of a real topic"),
+    "spark": CommandEntry("use", "verify that stored messages of every version are readable, or land them in tables"),
+    "registry": CommandEntry("tools", "manage one topic of a registry by hand: get, list, put, delete, test"),
+    "serve": CommandEntry("tools", "serve the embedded registry behind Pulsar's admin REST paths"),
+    "compare": CommandEntry("tools", "judge definitions on JSON lines"),
+    "struct": CommandEntry("tools", "print Spark's types for definitions on JSON lines"),
+    "admit": CommandEntry("tools", "predict whether a broker accepts a client, and the effect on the registry"),
+    "demo": CommandEntry("tools", "run the main job on the embedded registry and a local Spark"),
+    "verify-client": CommandEntry("tools", "check whether a service's class can read and write a topic's messages"),
+    "docs": CommandEntry("tools", "show a page of the documentation, or find pages by words"),
+    "lsp": CommandEntry("tools", "serve an editor: findings while typing, quick fixes, hover, definitions, completion"),
+    "completion": CommandEntry("tools", "print a completion script for bash, zsh or fish"),
 }  # fmt: skip
 """Every command, in the order of `--help`."""
 
@@ -116,9 +115,11 @@ class Command(NamedTuple):
 
 
 def load_command(name: str) -> Command:
-    """Import the functions of the command `name`, such as `configure_verify_client` and `run_verify_client`."""
-    module = import_module(f"schemactl.cli.{COMMANDS[name].module}")
+    """Import the functions of the command `name` from its module: of `verify-client`, `configure_verify_client` and `run_verify_client`."""
     suffix = name.replace("-", "_")
+    # `import` is a keyword, and a module `list` would replace the built-in function in this package.
+    module_name = f"{suffix}_" if suffix in ("import", "list") else suffix
+    module = import_module(f"schemactl.cli.{module_name}")
     return Command(getattr(module, f"configure_{suffix}"), getattr(module, f"run_{suffix}"))
 
 

@@ -16,6 +16,7 @@ from schemactl.core.errors import NEGATIVE, RegistryError, SchemactlError, Usage
 from schemactl.core.schema import get_live_versions
 
 if TYPE_CHECKING:
+    from schemactl.codec import Definition, KeyValue
     from schemactl.codegen.topics import VersionsOnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
@@ -30,6 +31,10 @@ STRICT_OPTION: Final = (
     "--strict: reject messages with bytes after the value, with text that is not UTF-8, or with nanoseconds that a "
     "column cannot store"
 )
+
+
+NESTING_DEPTHS: Final = (64, 32, 16, 8, 4, 2, 1)
+"""The numbers of nested records to try when a message is decoded, the highest first; deeper records become null."""
 
 
 class NumbersContradicted(SchemactlError):
@@ -316,6 +321,22 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
     records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
     targets_with_own_numbers = recorded_elsewhere(approved.catalog.topics, records)
     return ReadingSetup(working_project, approved, None, None, targets_with_own_numbers)
+
+
+def note_absent_fields(
+    context: Context, messages_by_version: Mapping[int, tuple[Definition | KeyValue, list[bytes | None]]]
+) -> None:
+    """Note the fields that no message of a version has, while the messages have unknown names."""
+    from schemactl.codec.json_names import Names, collect_names, find_absent_fields, get_json_schema
+
+    for version, (definition, payloads) in sorted(messages_by_version.items()):
+        schema = get_json_schema(definition)
+        if schema is None:
+            continue
+        names: Names = {}
+        collect_names(schema, payloads, names)
+        for absent in find_absent_fields(schema, names):
+            context.note(f"version {version}: {absent.text}")
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:

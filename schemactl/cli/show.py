@@ -1,4 +1,4 @@
-"""`show` prints the definition of a version; `log` lists the versions of a topic."""
+"""`show`: print a definition of a topic."""
 
 from __future__ import annotations
 
@@ -6,28 +6,20 @@ import argparse
 import base64
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from schemactl.cli.context import Context, select_notes
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_format, add_options
-from schemactl.cli.reading_setup import read_setup
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
-from schemactl.cli.target_selection import ChosenTarget, EnvironmentTarget, add_target, choose_target
-from schemactl.cli.topic_selection import (
-    VERSION_HELP,
-    choose,
-    find_number_in_force,
-    parse_version_bytes,
-    resolve_relative_path,
-)
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.cli.target_selection import EnvironmentTarget, add_target
+from schemactl.cli.topic_selection import find_number_in_force
+from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value
-from schemactl.core.names import format_kind_name
-from schemactl.core.terminal import format_table, get_definition_stream, get_terminal_width, paint
-from schemactl.core.wording import format_day, format_version, format_version_numbers
+from schemactl.core.terminal import get_definition_stream
+from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
@@ -41,9 +33,6 @@ Role = Literal["reader", "writer"]
 
 _MAX_REASONS: Final = 20
 """The maximum number of reasons for a gap in the text report."""
-
-
-# `schemactl show`.
 
 
 def configure_show(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +150,7 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
     else:
         origin = f"in force, {chosen.version_text}"
     lines = [f"{chosen.name}: {origin}, {info.type.name}{type_alone}"]
-    if kinds := _list_kinds(history, chosen.topic):
+    if kinds := list_kinds(history, chosen.topic):
         texts = []
         for kind in kinds:
             state = "removed" if kind["removed"] else f"version {kind['version']}"
@@ -187,7 +176,7 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
     return "\n".join(lines)
 
 
-def _list_kinds(history: History, topic: Topic) -> list[dict[str, Any]]:
+def list_kinds(history: History, topic: Topic) -> list[dict[str, Any]]:
     """Return the JSON values of the kinds of events that a topic has or had, by the approved history."""
     whole = history.catalog.topics.get(topic.name)
     parts = [(key, whole.find_part(key)) for key in whole.list_kind_keys()] if whole else []
@@ -234,7 +223,7 @@ def _definition_report(history: History, chosen: NamedDefinition, info: SchemaIn
     return {
         "topic": str(topic.name),
         "kind": topic.kind or None,
-        "kinds": _list_kinds(history, topic),
+        "kinds": list_kinds(history, topic),
         **metadata_value(history.catalog.metadata(topic.name)),
         "state": chosen.state or None,
         "version": chosen.number if chosen.state or chosen.version else find_number_in_force(history, topic),
@@ -364,254 +353,3 @@ def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role, languag
 
 def _concerns_strict_readers_only(incompatibilities: Sequence[Incompatibility]) -> bool:
     return all(incompatibility.strict_only for incompatibility in incompatibilities)
-
-
-# `schemactl log`.
-
-
-def configure_log(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `log`."""
-    parser.description = (
-        "List the versions of a topic along the approved history, newest first, each with the commit that "
-        "introduced it. A commit that only reformats or edits docs adds no version, and neither does a return to "
-        "the content of an older version."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  schemactl log orders\n"
-        "  schemactl log orders@3                                    which commit added Git's version 3?\n"
-        "  schemactl log --all --format json                         every topic, for other programs\n"
-        "  schemactl log orders --version-bytes 0000000000000003     which commit wrote this message?\n"
-        "  schemactl log --file orders.avro                          which version wrote this Avro file?\n"
-        "  schemactl log orders --target prod                        with the numbers that its registry gave\n"
-    )
-    parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)
-    add_options(
-        parser,
-        "--all: every topic that was ever approved",
-        "--version-bytes HEX: the schema version of a message, to find the commit that introduced it",
-        "--file FILE: an Avro container file, to find the version of TOPIC, or of any topic, that wrote it; exit code 100 if no version did",
-    )
-    add_target(parser, "show this target's version numbers next to Git's, where they differ", from_environment=False)
-    add_format(parser)
-    add_command_timeout(parser)
-
-
-def run_log(args: argparse.Namespace, context: Context) -> int:
-    """Print the list; return 100 if, with --target, messages would be decoded with the wrong schema, else 0.
-
-    Raises:
-        HistoryError: after the other topics, if version numbers depend on the installed protoc.
-    """
-    if args.file is not None:
-        return _print_writers_of_file(args, context)
-    if bool(args.topic) == args.all:
-        raise UsageError("name one TOPIC, or add --all")
-    if args.version_bytes is not None and args.all:
-        raise UsageError("--version-bytes requires a TOPIC")
-    target = choose_target(args.target, context) if args.target else None
-    patterns = [] if args.all else [args.topic]
-    history = context.approved(*((target.project, target.target) if target else ()), topics=patterns)
-    version = None
-    if args.all:
-        names = sorted(history.catalog.topics)
-        topics = [history.catalog.topics[name] for name in names if name.schema_id not in history.undecided]
-    else:
-        topic, version = choose(args.topic, history.catalog)
-        topics = [topic]
-    if version and args.version_bytes is not None:
-        raise UsageError("--version-bytes and @N both name a version: remove one of them")
-    if target:
-        return _print_log_on_target(args, context, history, topics, target, version)
-    if version:
-        return _print_version(topics[0], version, args.format, context)
-    if args.version_bytes is not None:
-        read_setup(context, None).require_target(topics, context)
-        [topic] = topics
-        number = parse_version_bytes(args.version_bytes)
-        writer = next((version for version in topic.versions if version.number == number), None)
-        if writer is None:
-            numbers_text = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has no version"
-            raise SchemactlError(
-                f"{topic.name} has no version {number} in the approved history: {numbers_text}",
-                fix="the registry may have versions that Git does not know: `schemactl drift --target T` compares the two",
-            )
-        return _print_version(topic, writer, args.format, context)
-    if args.format == "json":
-        context.report_json(
-            ref=history.ref,
-            tip=commit_value(history.tip),
-            topics=[_log_value(history, topic) for topic in topics],
-            notes=[str(note) for note in select_notes(history.notes, history, patterns, [])],
-            repaired=[str(note) for note in select_notes(history.repaired, history, patterns, [])],
-        )
-    else:
-        context.report("\n\n".join(_render_log(history, topic, color=context.color) for topic in topics))
-    if args.all and history.undecided:
-        raise next(iter(history.undecided.values()))
-    return 0
-
-
-def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
-    """Print the versions with the schema of an Avro container file; return 100 without such a version, else 0."""
-    from schemactl.publish.avro_files import describe_record, find_writer, find_writers, read_header
-
-    if args.all or args.version_bytes is not None or args.target:
-        raise UsageError("--file has the schema of its records: leave --all, --version-bytes and --target out")
-    definition = read_header(resolve_relative_path(args.file, context)).definition
-    history = context.approved(topics=[args.topic] if args.topic else [])
-    if args.topic:
-        topic, version = choose(args.topic, history.catalog)
-        if version is not None:
-            raise UsageError("--file and @N both name a version: remove one of them")
-        writer = find_writer(definition, topic.load())
-        writers = [(topic, writer)] if writer else []
-    else:
-        writers = find_writers(definition, history.catalog)
-    if args.format == "json":
-        values = [{"topic": str(topic.name), **_version_value(version)} for topic, version in writers]
-        context.report_json(file=args.file, record=describe_record(definition), writers=values)
-    for topic, version in writers if args.format != "json" else ():
-        _print_version(topic, version, args.format, context)
-    if not writers:
-        where = f"of {args.topic}" if args.topic else "of a topic in the approved history"
-        context.say(f"{args.file}: its schema, {describe_record(definition)}, is not a version {where}")
-    return 0 if writers else NEGATIVE
-
-
-def _print_version(topic: Topic, version: SchemaVersion, form: str, context: Context) -> int:
-    if form == "json":
-        context.report_json(topic=str(topic.name), **_version_value(version))
-    else:
-        subject = version.commit.subject if version.commit else ""
-        print(f"{topic.name}: {format_version(version)}: {subject}")
-    return 0
-
-
-def _print_log_on_target(
-    args: argparse.Namespace,
-    context: Context,
-    history: History,
-    topics: list[Topic],
-    chosen: ChosenTarget,
-    version: SchemaVersion | None,
-) -> int:
-    """Print the version numbers of the topics in Git and in the target's registry, side by side.
-
-    With --version-bytes, or a `version` of Git, print only that one. Return 100 if messages would be decoded with the wrong schema.
-    """
-    from schemactl.core.catalog import Catalog
-    from schemactl.deploy.target_catalog import rename_catalog, rename_numbers, select_applicable
-    from schemactl.deploy.version_lists import pair_up, topic_value
-    from schemactl.deploy.version_numbers import find_number_mismatches, mismatch_values
-    from schemactl.history.target_history import numbers_of
-    from schemactl.registry.interface import Scope
-    from schemactl.report import drift
-
-    target = chosen.target
-    target_names = {topic.name: target.names.to_target(topic.name) for topic in topics}
-    registered = chosen.read(Scope(frozenset(), frozenset(target_names.values())), context).topics
-    pairs_by_topic = {}
-    for topic in topics:
-        name = target_names[topic.name]
-        entries = registered[name].versions if name in registered else ()
-        pairs_by_topic[name] = pair_up(git=topic.versions, registry=entries)
-    declared = select_applicable(rename_catalog(Catalog(topics={topic.name: topic for topic in topics}), target.names))
-    recorded = numbers_of(target, chosen.project, context.repository, history)
-    topic_mismatches = find_number_mismatches(
-        declared, Catalog(topics=registered), rename_numbers(recorded, target.names)
-    )
-    if args.version_bytes is not None:
-        [(name, pairs)] = pairs_by_topic.items()
-        number = parse_version_bytes(args.version_bytes)
-        pairs_by_topic = {name: tuple(pair for pair in pairs if pair.registry and pair.registry.number == number)}
-        if not pairs_by_topic[name]:
-            raise SchemactlError(f"{name} has no version {number} in {target.name} ({target.registry})")
-        topic_mismatches = tuple(
-            replace(mismatches, numbers=tuple(entry for entry in mismatches.numbers if entry.registry == number))
-            for mismatches in topic_mismatches
-        )
-    if version:
-        [(name, pairs)] = pairs_by_topic.items()
-        pairs_by_topic = {name: tuple(pair for pair in pairs if pair.git and pair.git.number == version.number)}
-    misread = [mismatches for mismatches in topic_mismatches if not mismatches.recorded]
-    if args.format == "json":
-        context.report_json(
-            ref=history.ref,
-            tip=commit_value(history.tip),
-            target=target.name,
-            registry=target.registry,
-            topics=[topic_value(name, pairs) for name, pairs in pairs_by_topic.items()],
-            numbers_apart=mismatch_values(topic_mismatches),
-        )
-    else:
-        blocks = [
-            drift.render_version_numbers(name, pairs, color=context.color) for name, pairs in pairs_by_topic.items()
-        ]
-        if misread:
-            blocks.append(drift.render_misread_topics(misread, target=target.name, color=context.color))
-        context.report("\n\n".join(blocks))
-    return NEGATIVE if misread else 0
-
-
-def _render_log(history: History, topic: Topic, *, color: bool) -> str:
-    """Return the name of the topic, its metadata and state, and its versions, newest first."""
-    lines = [paint(format_kind_name(topic.name, topic.kind), "bold", color=color)]
-    lines += [f"  {key}: {text}" for key, text in history.catalog.metadata(topic.name).words().items()]
-    since, current = history.since(topic.name), find_number_in_force(history, topic)
-    latest = topic.versions[-1].number if topic.versions else None
-    when = f"since {since.short} ({format_day(since)}: {since.subject})" if since else ""
-    if topic.deleted:
-        lines.append(f"  no longer declared {when}")
-    elif latest is None:
-        lines.append("  declares no schema")
-    elif current is None:
-        lines.append(f"  declares no schema {when}")
-    elif topic.kinds or topic.kind:
-        # The latest version of the topic may be of another kind, and the commit may have changed another kind.
-        for part in topic.split():
-            current = find_number_in_force(history, part)
-            if part.versions and current not in (None, latest := part.versions[-1].number):
-                lines.append(
-                    f"  version {current} of {part.kind} is in force again; a registry's latest of this kind stays {latest}"
-                )
-    elif current != latest:
-        lines.append(f"  version {current} is in force again {when}; the latest version in a registry stays {latest}")
-    in_force = {find_number_in_force(history, part) for part in topic.split()}
-    has_kinds = any(version.kind for version in topic.versions)
-    kind_head = ("KIND",) if has_kinds else ()
-    rows: list[tuple[str, ...]] = [("VERSION", "TYPE", *kind_head, "COMMIT", "DAY", "SUBJECT")]
-    for version in reversed(topic.versions):
-        mark = " (in force)" if version.number in in_force else ""
-        type_ = version.info.type.name if version.info else "tombstone"
-        kind_cells = (version.kind or "-",) if has_kinds else ()
-        commit = version.commit
-        commit_cells = (commit.short, format_day(commit), commit.subject) if commit else ("", "", "")
-        rows.append((f"{version.number}{mark}", type_, *kind_cells, *commit_cells))
-    if topic.versions:
-        lines += format_table(rows, width=get_terminal_width(), indent=2)
-    return "\n".join(lines)
-
-
-def _log_value(history: History, topic: Topic) -> dict[str, Any]:
-    return {
-        "topic": str(topic.name),
-        "kind": topic.kind or None,
-        "kinds": _list_kinds(history, topic),
-        **metadata_value(history.catalog.metadata(topic.name)),
-        "deleted": topic.deleted,
-        "current": find_number_in_force(history, topic),
-        "since": commit_value(history.since(topic.name)),
-        "latest": topic.versions[-1].number if topic.versions else None,
-        "versions": [_version_value(version) for version in topic.versions],
-    }
-
-
-def _version_value(version: SchemaVersion) -> dict[str, Any]:
-    return {
-        "version": version.number,
-        "version_bytes": version.number.to_bytes(8, "big").hex(),
-        "type": version.info.type.name if version.info else None,
-        "kind": version.kind or None,
-        "commit": commit_value(version.commit),
-    }

@@ -16,7 +16,7 @@ from schemactl.core.wording import format_version_numbers
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason
 from schemactl.deploy.refusals import CommandTexts, describe_way_out
 from schemactl.deploy.steps import PlanRefusal
-from schemactl.formats import identity, problems, spec
+from schemactl.formats import find_problems, identity, spec
 
 
 class DriftKind(StrEnum):
@@ -132,7 +132,7 @@ def make_blocked_topic_item(
     release = advice.origin.release
     reason, note = "", ""
     if blocking_version.info:
-        reason = next((problem.message for problem in problems(blocking_version.info, release)), "")
+        reason = next((problem.message for problem in find_problems(blocking_version.info, release)), "")
         with suppress(InvalidSchema):
             identity(blocking_version.info)
             note = ". Its messages can be read, as they do not need the default"

@@ -31,8 +31,8 @@ from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.target_catalog import without_namespaces
 from schemactl.deploy.version_lists import NumberPair, pair_up
 from schemactl.deploy.version_numbers import TopicMismatches
-from schemactl.formats import problems, record_name
-from schemactl.formats.type_spec import diff_definitions, list_changes
+from schemactl.formats import find_problems, get_record_name
+from schemactl.formats.part_changes import diff_definitions, list_changes
 
 
 class VersionDrift:
@@ -116,7 +116,7 @@ class VersionDrift:
 
     def _make_foreign_item(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
         if topic.kind_names and entry.info:
-            entry = replace(entry, kind=topic.find_kind_key(record_name(entry.info)))
+            entry = replace(entry, kind=topic.find_kind_key(get_record_name(entry.info)))
         type_name = entry.info.type.name if entry.info else ""
         owner = f" of the kind {entry.kind}" if entry.kind else " of no kind" if topic.kind_names else ""
         message = f"v{entry.number} ({type_name}{owner}, uploaded {format_time(entry.timestamp_ms)} UTC) has content that Git does not know"
@@ -142,7 +142,7 @@ class VersionDrift:
             )
         else:
             problem = (
-                next((reason.message for reason in problems(entry.info, self.advice.origin.release)), "")
+                next((reason.message for reason in find_problems(entry.info, self.advice.origin.release)), "")
                 if entry.info
                 else ""
             )

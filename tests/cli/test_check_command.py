@@ -14,7 +14,7 @@ from command import process, schemactl
 from scratch import Scratch
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.cli.check import select_findings
+from schemactl.cli.waive import select_findings
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName

@@ -18,15 +18,10 @@ from command import schemactl
 from fuzzed_definitions import Fuzzer
 from scratch import Scratch
 
-from schemactl.cli.compare import (
-    _compare_identity,
-    _compile_ahead,
-    _compute_fingerprints,
-    _convert_schema,
-    _judge_request,
-)
+from schemactl.cli.compare import _compare_identity, _compile_ahead, _compute_fingerprints, _judge_request
 from schemactl.cli.decode import _decode_line
 from schemactl.cli.json_lines import INTERNAL_ERROR, answer_lines
+from schemactl.cli.struct import _convert_schema
 from schemactl.core.schema import Release
 
 pytestmark = pytest.mark.slow

@@ -418,7 +418,7 @@ def test_the_demo_takes_no_folder_that_has_other_files(tmp_path: Path) -> None:
 
 def test_the_demo_names_what_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr("schemactl.cli.init.find_spec", lambda name: None if name == "pyspark" else find_spec(name))
+    monkeypatch.setattr("schemactl.cli.demo.find_spec", lambda name: None if name == "pyspark" else find_spec(name))
     done = schemactl(tmp_path, "demo", code=1)
     assert "the demo needs pyspark, which is not installed" in done.err
     assert 'pip install "pulsar-schemactl[spark,proto,java]"' in done.err
@@ -430,6 +430,6 @@ def test_an_error_inside_the_example_is_not_taken_for_a_missing_one(
     def raise_module_not_found(name: str) -> None:
         raise ModuleNotFoundError(name=f"something.{name}")
 
-    monkeypatch.setattr("schemactl.cli.init.import_module", raise_module_not_found)
+    monkeypatch.setattr("schemactl.cli.demo.import_module", raise_module_not_found)
     with pytest.raises(ModuleNotFoundError):
         schemactl(tmp_path, "init", "--example")

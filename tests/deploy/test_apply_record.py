@@ -17,7 +17,7 @@ from forks import Say, assert_killed, fork_process, kill_oneself
 from scratch import record, write_declaration
 
 from schemactl.cli import Context
-from schemactl.cli.apply import ApplyProgress
+from schemactl.cli.ready_plans import ApplyProgress
 from schemactl.core.environment import get_ci_run
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo
