@@ -26,7 +26,7 @@ from schemactl.cli.plan import (
     render_plan_file,
 )
 from schemactl.cli.ready_plans import (
-    add_carrying_out,
+    add_apply_options,
     ask_for_confirmation,
     carry_out,
     list_relaxed_topics,
@@ -45,13 +45,11 @@ from schemactl.cli.target_selection import (
     select_exit_code,
 )
 from schemactl.cli.topic_selection import resolve_relative_path
-from schemactl.core.deadline import run_within
 from schemactl.core.errors import NEGATIVE, SchemactlError, StalePlan, UsageError
 from schemactl.core.names import find_matching_topics
 from schemactl.core.terminal import clean, paint_diff
 
 if TYPE_CHECKING:
-    from schemactl.core.deadline import Deadline
     from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.steps import Plan
     from schemactl.history import History
@@ -92,21 +90,17 @@ def configure_apply(parser: argparse.ArgumentParser) -> None:
         "--expect-digest DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` "
         "prints it; does not ask for confirmation",
     )
-    add_carrying_out(parser)
+    add_apply_options(parser)
 
 
 def run_apply(args: argparse.Namespace, context: Context) -> int:
     """Return 0: applied; 1: not applied; 3: partly, or messages would be misread; 4: the plan is stale; 100: all of it would be rejected."""
-    return run_within(args.timeout, lambda deadline: _run_apply(args, context, deadline))
-
-
-def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     selection = TargetSelection.of(args)
     context.result["targets"] = []
     if args.plan:
         selection.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
         with _open_plan_file(args, context) as ready:
-            return select_exit_code(_run_plans([ready], args, context, deadline))
+            return select_exit_code(_run_plans([ready], args, context))
     if args.result:
         selection.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
     if args.expect_digest is not None:
@@ -119,10 +113,10 @@ def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -
             for name, result in plans_by_target.items()
             if isinstance(result, SchemactlError)
         ]
-        return targets.exit_code([*codes, *_run_plans(plans, args, context, deadline)])
+        return targets.exit_code([*codes, *_run_plans(plans, args, context)])
 
 
-def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline) -> list[int]:
+def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Context) -> list[int]:
     """Show the plans, ask for confirmation if needed, carry them out in parallel, and return the exit code of each."""
     from schemactl.deploy.plan_json import plan_digest
     from schemactl.report.plan import render_plan
@@ -157,7 +151,7 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
             return [*codes, SchemactlError.exit_code]
         # The registry may have changed while the user read the plan.
         remaining = [replace(ready, is_current=False) for ready in remaining]
-    return [*codes, *carry_out(remaining, args, deadline)]
+    return [*codes, *carry_out(remaining, args, context)]
 
 
 # A plan file.

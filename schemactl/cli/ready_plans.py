@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import BAR_COLUMNS, Context, describe_progress, render_bar
-from schemactl.cli.parser import add_options, add_parallel, add_timeout
+from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
 from schemactl.cli.target_selection import run_in_parallel
 from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
@@ -40,8 +40,8 @@ _MAX_LINE: Final = 120
 """The most characters of the progress line if the width of the terminal is not known."""
 
 
-def add_carrying_out(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say how a plan is carried out."""
+def add_apply_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that `apply` and `rebuild` share: how a plan is carried out."""
     add_options(
         parser,
         "--result FILE: write the steps with their outcome, and the numbers of the changed topics with their commits, "
@@ -49,7 +49,7 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
         "--fail-fast: do not start a plan that skips something, and stop at the first failure",
     )
     add_parallel(parser)
-    add_timeout(parser)
+    add_command_timeout(parser)
     add_result_formats(parser)
 
 
@@ -115,12 +115,12 @@ class _Interruption:
             self._deadline.look()
 
 
-def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline) -> list[int]:
+def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, context: Context) -> list[int]:
     """Carry out the plans of different targets in parallel, and return their exit codes; raise the error of a single one."""
     # An interrupt also ends the running git process; later queries start a new one.
     for ready in plans:
         ready.target.context.close()
-    interruption = _Interruption(deadline, several=len(plans) > 1)
+    interruption = _Interruption(context.deadline, several=len(plans) > 1)
     with _interrupt_on_sigterm():
         results = run_in_parallel(
             [partial(_carry_out, ready, args, interruption) for ready in plans], stop=interruption.stop

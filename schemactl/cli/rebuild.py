@@ -18,7 +18,7 @@ from schemactl.cli.plan import (
     write_plan,
 )
 from schemactl.cli.ready_plans import (
-    add_carrying_out,
+    add_apply_options,
     ask_for_confirmation,
     carry_out,
     must_not_apply,
@@ -27,13 +27,11 @@ from schemactl.cli.ready_plans import (
 )
 from schemactl.cli.target_selection import OpenTarget, TargetSelection, open_targets
 from schemactl.cli.topic_selection import add_selection, find, resolve_relative_path
-from schemactl.core.deadline import run_within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.names import select_topics
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
-    from schemactl.core.deadline import Deadline
     from schemactl.core.names import TopicName
     from schemactl.deploy.rebuild import Lists
     from schemactl.deploy.steps import Plan
@@ -72,15 +70,11 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
         "--auto-approve, --yes, -y: do not ask before the plan is applied",
     )
-    add_carrying_out(parser)
+    add_apply_options(parser)
 
 
 def run_rebuild(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every list is restored; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
-    return run_within(args.timeout, lambda deadline: _run_rebuild(args, context, deadline))
-
-
-def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.plan_json import plan_digest
     from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.deploy.version_lists import read_lists
@@ -110,7 +104,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
         if plan.steps and not args.auto_approve and not ask_for_confirmation(args):
             record_not_applied(ready)
             return SchemactlError.exit_code
-        return carry_out([ready], args, deadline)[0]
+        return carry_out([ready], args, context)[0]
 
 
 def make_rebuild_plan(args: argparse.Namespace, target: OpenTarget, lists: Lists) -> tuple[ReadyPlan, list[str]]:

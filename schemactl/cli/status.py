@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.drift import DriftScope, find_drifts, read_last_apply
-from schemactl.cli.parser import add_options, add_parallel, add_timeout
+from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
 from schemactl.cli.report_files import add_formats, parse_outputs, write_report
 from schemactl.cli.target_selection import OpenTarget, OpenTargets, TargetSelection, add_targets, open_targets
-from schemactl.core.deadline import run_within
 from schemactl.core.errors import CHANGES, SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
 
@@ -21,11 +20,10 @@ if TYPE_CHECKING:
     from schemactl.cli.apply_results import NamedResults
     from schemactl.cli.target_selection import ChosenTarget
     from schemactl.core.catalog import Catalog
-    from schemactl.core.deadline import Deadline, OutOfTime
+    from schemactl.core.deadline import OutOfTime
     from schemactl.core.names import TopicName
     from schemactl.deploy.refusals import Awaited
     from schemactl.deploy.steps import Plan
-    from schemactl.history import History
     from schemactl.registry.interface import Scope
 
 
@@ -57,7 +55,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
         "--detailed-exitcode: exit with 2 when something is pending, or drifts",
     )
     add_parallel(parser)
-    add_timeout(parser)
+    add_command_timeout(parser)
 
 
 def run_status(args: argparse.Namespace, context: Context) -> int:
@@ -65,10 +63,6 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
 
     Return 1 if a target did not respond, 2 if something is pending or drifts and --detailed-exitcode is set, else 0.
     """
-    return run_within(args.timeout, lambda deadline: _run(args, context, deadline))
-
-
-def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.status import StatusReport, TargetStatus, UnknownStatus
 
     outputs = parse_outputs(args.format, STATUS_FORMATS)
@@ -80,7 +74,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
         """Stop waiting when the time is up; targets that have not responded become rows with that error."""
         if isinstance(error, KeyboardInterrupt):
             raise error
-        deadline.end()
+        context.deadline.end()
         return False
 
     with open_targets(selection, context, as_rows=True, prints_notes=False) as targets:
@@ -96,7 +90,9 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
                 statuses.append(UnknownStatus(name, str(drift)))
             else:
                 target = targets_by_name[name]
-                statuses.append(TargetStatus(name, drift, last_applies[name], _count_later_versions(target.approved)))
+                later_versions = target.approved.later_versions().values()
+                later_count = sum(version.info is not None for versions in later_versions for version in versions)
+                statuses.append(TargetStatus(name, drift, last_applies[name], later_count))
         latest: dict[TopicName, int] = {}
         for target in targets.targets:
             latest |= _find_latest_versions(target.approved.full_history.catalog)
@@ -143,11 +139,6 @@ def _named_results(args: argparse.Namespace, context: Context) -> NamedResults:
     except SchemactlError as error:
         context.say(f"warning: {error}")
         return NamedResults()
-
-
-def _count_later_versions(approved: History) -> int:
-    """Return the number of versions approved after the target's position."""
-    return sum(version.info is not None for versions in approved.later_versions().values() for version in versions)
 
 
 def _find_latest_versions(git: Catalog) -> dict[TopicName, int]:
