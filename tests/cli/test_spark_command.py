@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from estate import Estate
 
-from schemactl.cli import spark as spark_command
+from schemactl.cli import spark_messages
 from schemactl.core.errors import SchemactlError
 
 
@@ -59,7 +59,7 @@ def test_only_local_paths_are_looked_up(
     (tmp_path / "a b.parquet").touch()
     (tmp_path / "x[1]").touch()
     try:
-        spark_command._check_existence(path.format(folder=tmp_path), master)
+        spark_messages.require_existing(path.format(folder=tmp_path), master)
     except SchemactlError:
         assert is_error
     else:
@@ -68,4 +68,4 @@ def test_only_local_paths_are_looked_up(
 
 def test_the_default_file_system_may_be_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
-    spark_command._check_existence("/none", "local[*]")
+    spark_messages.require_existing("/none", "local[*]")

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from spark_release import RELEASE
 
-from schemactl.cli.spark import describe_unreadable_landing
+from schemactl.cli.spark_land import describe_unreadable_landing
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import Counts, Landed, decode, land, land_stream, split

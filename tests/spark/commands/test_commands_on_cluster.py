@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from spark_release import STREAMS_OUT
 
 from examples.shop import messages
-from schemactl.cli.spark import _write_runtime
+from schemactl.cli.spark_messages import write_runtime
 from schemactl.codec import Options
 from schemactl.codegen.codecs import make_codec
 from schemactl.spark import ensure_java
@@ -39,7 +39,7 @@ for name, module in sys.modules.items():
 
 
 def test_the_zip_for_workers_is_complete(tmp_path: Path) -> None:
-    archive = _write_runtime(tmp_path)
+    archive = write_runtime(tmp_path)
     command = [sys.executable, "-P", "-c", IMPORTED, str(archive)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -22,8 +22,8 @@ from command import process
 from console import Console, Run
 
 from examples.shop import messages
-from schemactl.cli import spark
-from schemactl.cli.spark import choose_checkpoint
+from schemactl.cli import spark_land
+from schemactl.cli.spark_land import choose_checkpoint
 from schemactl.codec import Options
 from schemactl.codegen.codecs import make_codec
 from schemactl.spark import ensure_java
@@ -157,8 +157,8 @@ def test_what_does_not_fit_is_said_before_anything_is_read(shop_folder: Path, ru
 
 def test_the_command_line_offers_what_land_has() -> None:
     # It cannot ask: Spark is not loaded to show the help.
-    assert (get_args(Format), get_args(Evolution)) == (spark.FORMATS, spark.EVOLUTIONS)
-    assert COMPRESSIONS.keys() == set(get_args(Compression)) == {*spark.COMPRESSIONS, "uncompressed"}
+    assert (get_args(Format), get_args(Evolution)) == (spark_land.FORMATS, spark_land.EVOLUTIONS)
+    assert COMPRESSIONS.keys() == set(get_args(Compression)) == {*spark_land.COMPRESSIONS, "uncompressed"}
 
 
 def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]:
