@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.context import Context
+from schemactl.cli.parallel_targets import report_failures
 from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.plan import (
     PlanRequest,
@@ -41,7 +42,6 @@ from schemactl.cli.target_selection import (
     choose_target,
     format_target_option,
     read_environment_target,
-    report_failures,
     select_exit_code,
 )
 from schemactl.cli.topic_selection import resolve_relative_path

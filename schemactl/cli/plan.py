@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import NamedResults, ReadyPlan, find_waiting_topics
 from schemactl.cli.context import Context
+from schemactl.cli.parallel_targets import load_catalog, run_for_each_target
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
     Outputs,
@@ -28,10 +29,8 @@ from schemactl.cli.target_selection import (
     OpenTargets,
     TargetSelection,
     add_targets,
-    load_catalog,
     open_targets,
     read_approved,
-    run_for_each_target,
 )
 from schemactl.cli.topic_selection import add_filters, find, resolve_output_file, resolve_relative_path
 from schemactl.core.deadline import run_within

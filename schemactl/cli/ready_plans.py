@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import BAR_COLUMNS, Context, describe_progress, render_bar
+from schemactl.cli.parallel_targets import run_in_parallel
 from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
-from schemactl.cli.target_selection import run_in_parallel
 from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text

@@ -25,8 +25,8 @@ from schemactl.core.terminal import format_table, get_terminal_width
 if TYPE_CHECKING:
     from schemactl.cli.reading_setup import ReadingSetup
     from schemactl.codec import Codec
-    from schemactl.codegen.topics import VersionsOnTarget
     from schemactl.codegen.topic_struct import StructOptions
+    from schemactl.codegen.topics import VersionsOnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project

@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
-from schemactl.cli.drift import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
 from schemactl.cli.report_files import add_formats, parse_outputs, write_report
+from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.target_selection import OpenTarget, OpenTargets, TargetSelection, add_targets, open_targets
 from schemactl.core.errors import CHANGES, SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
