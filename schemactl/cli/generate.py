@@ -1,44 +1,34 @@
-"""`schemactl generate`: the package with which Spark and Python read the topics."""
+"""`generate`: write, check or pack the package with which Spark and Python read the topics."""
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final, get_args
 
 from schemactl.cli.context import Context
+from schemactl.cli.package_maker import GeneratedPackage, PackageMaker
 from schemactl.cli.parser import add_command_timeout, add_options
-from schemactl.cli.reading_setup import ReadingSetup, add_recursion_depth, view_versions
-from schemactl.cli.states import States, merge_working_tree
-from schemactl.cli.target_selection import add_target, choose_approved_target, format_target_option
+from schemactl.cli.reading_setup import ReadingSetup, add_recursion_depth
+from schemactl.cli.states import States
+from schemactl.cli.target_selection import add_target, choose_approved_target
 from schemactl.cli.topic_selection import VERSION_HELP, add_filters, resolve_output_file, select_readable
 from schemactl.core.deadline import run_within
-from schemactl.core.errors import NEGATIVE, DeclarationError, InvalidSchema, SchemactlError, UsageError, join_first
-from schemactl.core.names import select_known_topics
+from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, join_first
 from schemactl.core.project import ClassKind
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.checks.environments import CheckCache
     from schemactl.codegen.manifest import Manifest
-    from schemactl.codegen.package import MergePredicate, PackageFiles, TopicFiles, VersionCode
-    from schemactl.codegen.topics import PackageTopic
-    from schemactl.core.catalog import Topic
-    from schemactl.core.names import TopicName
     from schemactl.core.project import Generate, Project
     from schemactl.declare.files import Files
-    from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
-    from schemactl.history import History, Merged
-    from schemactl.history.store import Store
+    from schemactl.history import Merged
 
-_MANIFEST: Final = "package"
-"""The kind of the manifest's file in the cache."""
 
 _MAX_LISTED: Final = 10
 """The most versions or findings that are listed by name."""
@@ -138,7 +128,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     if args.of:
         return _print_classes(args, context, project, generate)
     generate = replace(generate, classes=args.classes or generate.classes)
-    maker = _PackageMaker(args, context, project, top, generate, CheckCache())
+    maker = PackageMaker(args, context, project, top, generate, CheckCache())
     merged = None if args.approved else maker.merge(by_commit=args.rebase)
     error = _find_broken(args, context, merged)
     is_packed = args.zip or args.wheel
@@ -156,7 +146,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
             print(f"schemactl: {rejection}", file=sys.stderr)
             raise error
     reported = error.problems if error else ()
-    context.note(*(note for note in package.setup.approved.notes if note.problem not in reported))
+    context.note(*(note for note in package.history.notes if note.problem not in reported))
     for name, reason in package.files.skipped.items():
         context.note(f"{name}: skipped: {reason}")
     if package.files.skipped:
@@ -166,7 +156,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     # The registry can only reject the package: the same files always make the same package. So a comparison of files asks no registry.
     if not args.check and package.target is not None:
         place = choose_approved_target(package.target, project, top, context)
-        setup = replace(package.setup, place=place, numbers=package.records[package.target])
+        setup = ReadingSetup(project, package.history, place, package.records[package.target], {})
         setup.verify_numbers((approved.topic for approved in package.topics), context)
     if is_packed:
         exit_code = _pack(package, maker, merged)
@@ -218,7 +208,7 @@ class ContentRejected(SchemactlError):
     exit_code = NEGATIVE
 
 
-def _list_pending_versions(package: _Package, merged: Merged, context: Context, *, staged: bool) -> None:
+def _list_pending_versions(package: GeneratedPackage, merged: Merged, context: Context, *, staged: bool) -> None:
     """Print the versions of the package that are not approved yet, each with the reason."""
     from schemactl.history import CommitFiles
 
@@ -360,255 +350,7 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Package:
-    """A generated package.
-
-    Attributes:
-        setup: the approved history.
-        records: the recorded version numbers of all targets by name, None for a target without a record.
-        target: the target whose numbers count where none is chosen, or None for Git's.
-        topics: its topics, without those whose files are unchanged on disk.
-        numbers: for each topic with recorded numbers of targets, a digest of them.
-        files: the text of each file, by path below the folder of the package.
-    """
-
-    setup: ReadingSetup
-    records: Mapping[str, TargetNumbers | None]
-    target: str | None
-    topics: list[PackageTopic]
-    numbers: Mapping[TopicName, str]
-    files: PackageFiles
-
-
-@dataclass(frozen=True, slots=True)
-class _PackageMaker:
-    """Makes the package for different states of the topics, with the arguments of one run."""
-
-    args: argparse.Namespace
-    context: Context
-    project: Project
-    top: str
-    generate: Generate
-    check_cache: CheckCache
-
-    @property
-    def out(self) -> Path:
-        """The folder of the package."""
-        args = self.args
-        return Path(self.top, self.generate.out) if args.out is None else Path(self.context.directory, args.out)
-
-    def merge(self, *, by_commit: bool) -> Merged | None:
-        """Merge the working tree, or with --staged the index, into the approved history (see `merge_working_tree`)."""
-        return merge_working_tree(
-            self.context,
-            self.project,
-            self.top,
-            by_commit=by_commit,
-            staged=self.args.staged,
-            check_cache=self.check_cache,
-        )
-
-    @property
-    def store(self) -> Store:
-        """The cache with the manifest of the package; its facts are all inputs of a topic's files besides Git's objects and numbers."""
-        from schemactl.history.store import Store
-        from schemactl.history.versions import encode_inputs
-
-        project, depth = self.project, self.args.recursion_depth
-        settings = (self.generate, project.release, project.rendering, depth, encode_inputs(project))
-        directory = self.context.repository.common_directory
-        return Store(directory, project.path, os.path.realpath(self.out), *map(repr, settings))
-
-    def read_manifest(self) -> Manifest | None:
-        """Return the manifest that the last run saved, or None."""
-        from schemactl.codegen.manifest import Manifest
-
-        content = self.store.read(_MANIFEST)
-        return None if content is None else Manifest.decode(content)
-
-    def make_manifest(self, package: _Package, merged: Merged | None, earlier: Manifest | None) -> Manifest | None:
-        """Return the manifest of a written package, with the approved topics; None if nothing was approved yet.
-
-        `earlier` is the manifest of the files before.
-        """
-        from schemactl.codegen.manifest import make_manifest
-
-        history = package.setup.approved
-        tip = merged.approved.tip if merged else history.tip
-        if tip is None:
-            return None
-        changed = history.find_changed_topics(tip.id, with_namespaces=True)
-        if changed is None:
-            return None
-        approved_topics = merged.approved.catalog.topics if merged else history.catalog.topics
-        pending = {
-            name: {version.number for version in approved_topics[name].versions} if name in approved_topics else set()
-            for name in package.files.topics
-            if name.schema_id in changed
-        }
-        new_topics = {approved.topic.name for approved in package.topics}
-        unchanged = {
-            name: topic
-            for name, topic in (earlier.topics if earlier else {}).items()
-            if name in package.files.topics and name not in new_topics
-        }
-        return make_manifest(tip.id, package.files, unchanged, pending, package.numbers, self.out)
-
-    def make_package(self, merged: Merged | None, manifest: Manifest | None = None) -> _Package:
-        """Return the package of the merged history, or of the approved history without a merge.
-
-        Topics whose files on disk are as in the manifest, and that no later commit or file concerns, are not made again.
-        """
-        from schemactl import history
-        from schemactl.codegen.package import package_files
-        from schemactl.declare.numbers_file import read_numbers
-        from schemactl.declare.project import choose_target
-
-        args, project = self.args, self.project
-        target = args.target or self.generate.target
-        if target is not None:
-            choose_target(project, target, format_target_option(target))
-        # The files and targets after the merge count, so that the merge does not change the package.
-        if merged:
-            approved, files = merged.history, merged.files
-        else:
-            repository = self.context.repository
-            approved = history.read(repository, project, progress=self.context.reading_history())
-            files = history.CommitFiles(repository, approved.tip)
-        records = {name: read_numbers(files, project, place) for name, place in project.targets.items()}
-        numbers = _digest_numbers(records)
-        unchanged: Mapping[TopicName, TopicFiles] = {}
-        known_versions: Mapping[TopicName, Mapping[int, VersionCode]] = {}
-        changed = approved.find_changed_topics(manifest.tip, with_namespaces=True) if manifest else None
-        if manifest is None or changed is None:
-            names = _select_names(args, approved, ())
-        else:
-            changed |= approved.undecided.keys()
-            candidates = [
-                name for name, topic in manifest.topics.items() if topic.is_complete and name.schema_id not in changed
-            ]
-            names = _select_names(args, approved, frozenset(candidates))
-            unchanged, known_versions = manifest.select_unchanged(
-                names, numbers, changed, self.out, self.generate.package
-            )
-        topics = _select_topics([name for name in names if name not in unchanged], approved, records)
-        package = package_files(
-            topics,
-            self.generate,
-            release=project.release,
-            targets=records,
-            target=target,
-            recursion_depth=args.recursion_depth,
-            unchanged=unchanged,
-            known_versions=known_versions,
-            read_ahead=approved.read_ahead,
-        )
-        setup = ReadingSetup(project, approved, None, None, {})
-        return _Package(setup, records, target, topics, numbers, package)
-
-    def make_merge_predicate(self, merged: Merged | None) -> MergePredicate:
-        """Return a function that tells whether the merge adds a file with this text, or removes it (None)."""
-        top = Path(self.top)
-
-        def is_from_merge(path: Path, text: str | None) -> bool:
-            if merged is None or not path.is_relative_to(top):
-                return False
-            data = None if text is None else text.encode()
-            return merged.brought.has(path.relative_to(top).as_posix(), data)
-
-        return is_from_merge
-
-
-def _digest_numbers(records: Mapping[str, TargetNumbers | None]) -> dict[TopicName, str]:
-    """Return a digest of the recorded numbers of all targets for each topic that has some."""
-    texts: dict[TopicName, list[str]] = {}
-    for target, record in sorted(records.items()):
-        for name, topic in record.topics.items() if record else ():
-            for number, entry in sorted(topic.entries.items()):
-                text = repr((target, number, replace(entry, source=None, foreign=None)))
-                for info in filter(None, [entry.foreign, entry.foreign and entry.foreign.proto]):
-                    text += repr((info.type, info.schema, sorted(info.properties.items())))
-                texts.setdefault(name, []).append(text)
-    return {name: hashlib.sha256("\n".join(lines).encode()).hexdigest() for name, lines in texts.items()}
-
-
-def _select_names(args: argparse.Namespace, history: History, declared: Collection[TopicName]) -> list[TopicName]:
-    """Return the names of the declared topics that --topic and --namespace select.
-
-    A topic that no longer declares a schema is left out: its old messages have versions. The topics in `declared` are known to be
-    declared, so they are not read.
-    """
-    topics = history.catalog.topics
-    names = [name for name in topics if name in declared or _is_in_package(history, topics[name])]
-    selected = select_known_topics(names, args.topic, args.namespace, where="the declared files")
-    return [name for name in names if name in selected]
-
-
-def _is_in_package(history: History, topic: Topic) -> bool:
-    name = topic.name
-    return not topic.deleted and (
-        _is_without_schema(topic) or name.schema_id in history.undecided or history.current(name) is not None
-    )
-
-
-def _select_topics(
-    names: Sequence[TopicName], history: History, records: Mapping[str, TargetNumbers | None]
-) -> list[PackageTopic]:
-    """Return topics with the recorded numbers of all targets; their definitions are read on use."""
-    from schemactl.codegen.topics import NO_VERSION, PackageTopic, list_kinds
-    from schemactl.declare.target_numbers import target_versions
-
-    topics = []
-    for name in names:
-        if _is_without_schema(history.catalog.topics[name]):
-            topics.append(PackageTopic(history.catalog.topics[name], NO_VERSION))
-        elif (current := history.current(name)) is not None:
-            topic = history.catalog.topics[name]
-            approved = PackageTopic(topic, current)
-            versions_by_target = {
-                target: target_versions(topic, record)
-                for target, record in records.items()
-                if record and name in record.topics and record.topics[name].entries
-            }
-            kinds = list_kinds(topic) if topic.kinds else ()
-            topics.append(
-                replace(
-                    _add_targets(approved, topic, versions_by_target),
-                    kinds=tuple(_add_targets(kind, topic, versions_by_target) for kind in kinds),
-                )
-            )
-    return topics
-
-
-def _add_targets(
-    approved: PackageTopic, topic: Topic, versions_by_target: Mapping[str, tuple[TargetVersion, ...]]
-) -> PackageTopic:
-    """Return the topic, or the part of `topic` for one kind, with the version numbers of targets."""
-    reader_number = _find_reader_number(approved)
-    return replace(
-        approved,
-        on_targets=tuple(
-            view_versions(target, versions, reader_number, topic) for target, versions in versions_by_target.items()
-        ),
-    )
-
-
-def _is_without_schema(topic: Topic) -> bool:
-    """Return whether a topic never declared a schema, so that its messages are plain bytes."""
-    return topic.schema is None and not topic.versions
-
-
-def _find_reader_number(approved: PackageTopic) -> int | None:
-    """Return the number of the version to read messages as, or None if the declaration pins a missing version."""
-    try:
-        return approved.reader[0]
-    except InvalidSchema:
-        # `package_files` reports all such topics together.
-        return None
-
-
-def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
+def _check(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None) -> int:
     from schemactl.codegen.package import compare
 
     args, out = maker.args, maker.out
@@ -641,7 +383,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     return NEGATIVE
 
 
-def _explain_stale_numbers(package: _Package, out: Path, changed: Sequence[str]) -> Iterator[str]:
+def _explain_stale_numbers(package: GeneratedPackage, out: Path, changed: Sequence[str]) -> Iterator[str]:
     """Yield a line for each schema file in the folder whose text has another version number now."""
     from schemactl.codegen.package import numbered
 
@@ -663,7 +405,7 @@ def _explain_stale_numbers(package: _Package, out: Path, changed: Sequence[str])
             )
 
 
-def _write(package: _Package, maker: _PackageMaker, merged: Merged | None, earlier: Manifest | None) -> int:
+def _write(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None, earlier: Manifest | None) -> int:
     """Write the package and its manifest; `earlier` is the manifest of the files before."""
     from schemactl.codegen.package import compare, write
 
@@ -676,14 +418,14 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None, earli
     maker.context.summarize(f"{package.files.count} files: {created} created, {updated} updated, {deleted} deleted.")
     # The texts and the manifest of a large package need not be in memory together.
     package.files.clear()
-    tip = merged.approved.tip if merged else package.setup.approved.tip
+    tip = merged.approved.tip if merged else package.history.tip
     if earlier and tip and earlier.tip == tip.id and not (difference or package.topics):
         manifest: Manifest | None = earlier
     else:
         manifest = maker.make_manifest(package, merged, earlier)
         # Of a branch that is behind, files that the merge will bring are not as generated.
         if manifest and not (merged and merged.is_behind):
-            maker.store.write(_MANIFEST, manifest.encode())
+            maker.save_manifest(manifest)
     if merged and merged.has_commits and not maker.args.rebase:
         rebased = maker.make_package(maker.merge(by_commit=True), manifest).files
         if compare(rebased, out, below=below, brought=brought, unchanged=rebased.unchanged):
@@ -693,11 +435,11 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None, earli
     return 0
 
 
-def _pack(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
+def _pack(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None) -> int:
     from schemactl.codegen import package as codegen_package
 
     args, context, name = maker.args, maker.context, maker.generate.package
-    tip = package.setup.approved.tip
+    tip = package.history.tip
     if merged and merged.history is not merged.approved:
         # A package that equals the package of the approved history is a release of its tip.
         released = maker.make_package(merged._replace(history=merged.approved))
