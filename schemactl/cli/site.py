@@ -21,7 +21,6 @@ from schemactl.core.names import select_known_topics
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
-    from schemactl.core.findings import WaiversAt
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project
     from schemactl.history import History
@@ -61,6 +60,8 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
 
 def run_site(args: argparse.Namespace, context: Context) -> int:
     """Write the pages that changed, and remove pages of an earlier run that are no longer part of the site."""
+    from schemactl.cli.revisions import read_authors
+    from schemactl.history import waivers_at
     from schemactl.history.store import Store
     from schemactl.history.versions import encode_inputs
 
@@ -94,9 +95,9 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     catalogue = SiteContent(
         approved,
         project,
-        _read_authors(approved, context),
+        read_authors(context.repository, approved.list_commits()),
         targets,
-        _read_waivers(project, context),
+        cache(lambda commit: waivers_at(context.repository, project, commit)),
         _find_web_pages(project, approved, context),
     )
     old_paths = {*old_list.decode().splitlines()}
@@ -199,19 +200,6 @@ def _read_target_histories(project: Project, approved: History, context: Context
         with suppress(HistoryError):
             histories[name] = read_effective(context.repository, project, target, whole=approved)
     return histories
-
-
-def _read_authors(approved: History, context: Context) -> dict[str, str]:
-    from schemactl.cli.revisions import read_authors
-
-    return read_authors(context.repository, approved.list_commits())
-
-
-def _read_waivers(project: Project, context: Context) -> WaiversAt:
-    """Return the function that reads the waivers in the tree of a commit, each commit once."""
-    from schemactl.history import waivers_at
-
-    return cache(lambda commit: waivers_at(context.repository, project, commit))
 
 
 def _find_web_pages(project: Project, approved: History, context: Context) -> RepositoryLinks:
