@@ -1,12 +1,12 @@
-"""Plans that are ready to be applied, the result files of applies, and the setting `after`, which reads these files."""
+"""Plans that are ready to be applied, and the result files of applies."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -14,23 +14,17 @@ from urllib.parse import quote
 from schemactl.cli.topic_selection import resolve_output_file, resolve_relative_path
 from schemactl.core import atomic_files
 from schemactl.core.environment import get_ci_run
-from schemactl.core.errors import HistoryError, SchemactlError
+from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, json_text
-from schemactl.core.wording import format_time, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
-    from schemactl.cli.target_selection import ChosenTarget, OpenTarget
+    from schemactl.cli.target_selection import OpenTarget
     from schemactl.core.catalog import Catalog
-    from schemactl.core.names import TopicName
-    from schemactl.core.schema import SchemaVersion
     from schemactl.deploy.apply import ApplyResult
-    from schemactl.deploy.refusals import Awaited
     from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
-    from schemactl.registry.interface import Registry, Scope
-
-    Ask = Callable[[ChosenTarget, Scope], Catalog]
+    from schemactl.registry.interface import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +42,11 @@ class ReadyPlan:
     is_current: bool = False
 
 
-# Result files.
-
-
 FOLDER: Final = ".schemactl/results"
 """The folder of the last result of each target, in the project's folder."""
 
 _END: Final = b"]\n}\n"
+
 _SYNC_EVERY_S: Final = 1.0
 
 
@@ -183,10 +175,11 @@ class ApplyRecord:
         self._run = get_ci_run()
         if result:
             self._path = resolve_output_file(result, context, name="result.json")
-            self._numbers = _make_numbers_reader(ready)
         else:
             self._path = resolve_relative_path(str(result_path(place.folder, place.target.name)), context)
-            self._numbers = lambda _: None
+        self._ready = ready
+        # The topics whose numbers the file of `--result` has.
+        self._git: Catalog | None = _select_planned_topics(ready) if result else None
         text = json_text(make_started_document(plan, self._run)).encode().removesuffix(b"]\n}")
         self._end_offset = len(text)
         self._separator = b""
@@ -226,129 +219,26 @@ class ApplyRecord:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-            document = make_result_document(result, self._run, self._numbers(registry))
+            document = make_result_document(result, self._run, self._read_numbers(registry))
             write_json(document, self._path, below=self._context.top)
 
+    def _read_numbers(self, registry: Registry) -> list[Json] | None:
+        """Return the numbers that the registry gave to Git's versions, or None without `--result` or if it cannot be read."""
+        from schemactl.deploy.version_numbers import topic_values
 
-def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
-    """Return a function that reads the numbers that a registry gave to Git's versions, or returns None if it cannot be read."""
-    from schemactl.core.catalog import Catalog
-    from schemactl.deploy.target_catalog import rename_catalog
-    from schemactl.deploy.version_lists import topic_values
-
-    scope, target = ready.plan.scope, ready.target
-    named = rename_catalog(target.approved.catalog, target.names)
-    git = Catalog(topics={name: named.topics[name] for name in scope.topics & named.topics.keys()})
-
-    def read_numbers(registry: Registry) -> list[Json] | None:
+        if self._git is None:
+            return None
         try:
-            registered = registry.read(scope)
+            registered = registry.read(self._ready.plan.scope)
         except SchemactlError:
             return None
-        return topic_values(git=target.add_registered_versions(git, registered), registry=registered)
-
-    return read_numbers
+        return topic_values(git=self._ready.target.add_registered_versions(self._git, registered), registry=registered)
 
 
-# The setting `after` of a target.
-
-
-def find_waiting_topics(
-    target: OpenTarget, plan: Plan, results: NamedResults, ask: Ask | None = None
-) -> dict[TopicName, Awaited]:
-    """Return the topics for which `plan` registers versions that some target in `after` does not have yet.
-
-    Only these topics are read from each of these targets. If its registry does not respond, the result of its last apply counts,
-    if `results` names one.
-
-    Args:
-        target: the target that the plan is for.
-        plan: the plan, made without other targets.
-        results: the results that the user names.
-        ask: reads the topics of another target, or raises SchemactlError; by default its registry is opened and read.
-
-    Raises:
-        SchemactlError: if a topic has no name on another target.
-    """
-    from schemactl.core.catalog import select_target_topics
-    from schemactl.deploy.refusals import Awaited
-    from schemactl.deploy.steps import RegisterVersion
-
-    versions_by_topic: dict[TopicName, list[SchemaVersion]] = {}
-    for step in plan.steps:
-        if isinstance(step, RegisterVersion):
-            versions_by_topic.setdefault(step.name, []).append(step.version)
-    declared = {declared_name: name for name in versions_by_topic if (declared_name := target.names.declared(name))}
-    waiting: dict[TopicName, Awaited] = {}
-    for other in target.place.target.after if versions_by_topic else ():
-        place = replace(target.place, target=target.place.project.targets[other])
-        # Topics that another target never gets do not wait for it.
-        expected_names = select_target_topics(declared, place.target)
-        registered, source = _read_versions_elsewhere(place, expected_names, target, results, ask)
-        for declared_name in sorted(expected_names):
-            name = declared[declared_name]
-            if missing := _find_missing_numbers(versions_by_topic[name], registered.versions(declared_name)):
-                waiting.setdefault(
-                    name, Awaited(other, f"{other} does not have Git's {format_version_numbers(missing)} yet: {source}")
-                )
-    return waiting
-
-
-def _find_missing_numbers(expected: Iterable[SchemaVersion], registered: tuple[SchemaVersion, ...]) -> list[int]:
-    from schemactl.comparison.changes import VersionIndex
-
-    contents = VersionIndex(registered)
-    return [version.number for version in expected if version.info and not contents.find(version.info.load())]
-
-
-def _read_versions_elsewhere(
-    place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, results: NamedResults, ask: Ask | None
-) -> tuple[Catalog, str]:
-    """Return the versions of `topics` that the target at `place` has, by declared names, and their source as a clause."""
+def _select_planned_topics(ready: ReadyPlan) -> Catalog:
+    """Return the approved topics that the plan covers, by the target's names."""
     from schemactl.core.catalog import Catalog
-    from schemactl.registry.interface import Scope
+    from schemactl.deploy.planner import renamed
 
-    names = {place.target.names.to_target(name): name for name in topics}
-    try:
-        scope = Scope(frozenset(), frozenset(names))
-        answer = ask(place, scope) if ask else place.read(scope, target.context)
-    except SchemactlError as error:
-        return _read_recorded_versions(place, names, target, results, error.message)
-    topics = {declared_name: answer.topics[name] for name, declared_name in names.items() if name in answer.topics}
-    return Catalog(topics=topics), "according to its registry"
-
-
-def _read_recorded_versions(
-    place: ChosenTarget, names: Mapping[TopicName, TopicName], target: OpenTarget, results: NamedResults, problem: str
-) -> tuple[Catalog, str]:
-    """Return the result of `_read_versions_elsewhere` according to the last apply that `results` names."""
-    from schemactl.core.catalog import Catalog
-
-    reason = f"its registry did not respond ({problem})"
-    try:
-        last, result = results.find(place.target.name)
-        is_complete = _make_completeness_check(result)
-        history = target.approved.full_history
-        catalog = history.until(history.position(last.commit, "in another result")).catalog
-    except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
-        return Catalog(), f"{reason}, and no result of an apply can be used ({error})"
-    topics = {
-        declared_name: catalog.topics[declared_name]
-        for name, declared_name in names.items()
-        if declared_name in catalog.topics
-        and is_complete(str(name))
-        and catalog.topics[declared_name].lifecycle == "stable"
-    }
-    return Catalog(
-        topics=topics
-    ), f"according to the result of its last apply ({format_time(last.time_s * 1000)}); {reason}"
-
-
-def _make_completeness_check(result: Json) -> Callable[[str], bool]:
-    """Return a predicate for a topic's name on the target: whether it had everything approved after the apply."""
-    done = {*result["done"]}
-    touched = {step.get("topic") for step in result["steps"]}
-    incomplete = {step.get("topic") for number, step in enumerate(result["steps"], 1) if number not in done}
-    incomplete |= {entry.get("topic") for entry in result["left_out"]}
-    is_whole = result["whole"]
-    return lambda name: name not in incomplete and (is_whole or name in touched)
+    named = renamed(ready.target.approved.catalog, ready.target.names)
+    return Catalog(topics={name: named.topics[name] for name in ready.plan.scope.topics & named.topics.keys()})

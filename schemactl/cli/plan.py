@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli.apply_results import NamedResults, ReadyPlan, find_waiting_topics
+from schemactl.cli.apply_results import NamedResults, ReadyPlan
 from schemactl.cli.context import Context
 from schemactl.cli.parallel_targets import load_catalog, run_for_each_target
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
@@ -33,6 +33,7 @@ from schemactl.cli.target_selection import (
     read_approved,
 )
 from schemactl.cli.topic_selection import add_filters, find, resolve_output_file, resolve_relative_path
+from schemactl.cli.waiting_topics import find_waiting_topics
 from schemactl.core.deadline import run_within
 from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, join_first
 from schemactl.core.names import (

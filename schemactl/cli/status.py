@@ -115,7 +115,7 @@ def _find_awaited(
 
     Of the open targets, only those in `observed` are queried, so that a silent target delays only its own row.
     """
-    from schemactl.cli.apply_results import find_waiting_topics
+    from schemactl.cli.waiting_topics import find_waiting_topics
 
     registries = {target.name: target.registry for target in targets.targets}
 
