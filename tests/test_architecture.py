@@ -163,7 +163,7 @@ def test_no_modules_import_each_other_in_a_cycle() -> None:
 def test_only_the_commands_on_classes_run_the_code_of_users() -> None:
     loaders = {"schemactl.classes.extraction.load_class", "schemactl.classes.extraction.load_module"}
     offenders = {str(path.relative_to(PACKAGE)) for path in MODULES if loaders & {*imports_of(path)}}
-    assert offenders == {"cli/extract.py"}
+    assert offenders == {"cli/extract.py", "cli/verify_client.py"}
 
 
 LOADED = """
