@@ -224,7 +224,7 @@ class ApplyRecord:
 
     def _read_numbers(self, registry: Registry) -> list[Json] | None:
         """Return the numbers that the registry gave to Git's versions, or None without `--result` or if it cannot be read."""
-        from schemactl.deploy.version_numbers import topic_values
+        from schemactl.deploy.version_lists import topic_values
 
         if self._git is None:
             return None
@@ -238,7 +238,7 @@ class ApplyRecord:
 def _select_planned_topics(ready: ReadyPlan) -> Catalog:
     """Return the approved topics that the plan covers, by the target's names."""
     from schemactl.core.catalog import Catalog
-    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.target_catalog import rename_catalog
 
-    named = renamed(ready.target.approved.catalog, ready.target.names)
+    named = rename_catalog(ready.target.approved.catalog, ready.target.names)
     return Catalog(topics={name: named.topics[name] for name in ready.plan.scope.topics & named.topics.keys()})

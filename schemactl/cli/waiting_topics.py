@@ -39,7 +39,7 @@ def find_waiting_topics(
     Raises:
         SchemactlError: if a topic has no name on another target.
     """
-    from schemactl.comparison.changes import Contents
+    from schemactl.comparison.changes import VersionIndex
     from schemactl.core.catalog import select_target_topics
     from schemactl.deploy.refusals import Awaited
     from schemactl.deploy.steps import RegisterVersion
@@ -57,7 +57,7 @@ def find_waiting_topics(
         registered, source = _read_versions_elsewhere(place, expected_names, target, results, ask)
         for declared_name in sorted(expected_names):
             name = declared[declared_name]
-            contents = Contents(registered.versions(declared_name))
+            contents = VersionIndex(registered.versions(declared_name))
             missing = [
                 version.number
                 for version in versions_by_topic[name]
