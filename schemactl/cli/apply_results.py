@@ -168,7 +168,7 @@ class ApplyRecord:
     """
 
     def __init__(self, ready: ReadyPlan, result: str | None) -> None:
-        from schemactl.report.plan import make_started_document
+        from schemactl.report.apply_result import make_started_document
 
         context, plan, place = ready.target.context, ready.plan, ready.target.place
         self._context = context
@@ -214,7 +214,7 @@ class ApplyRecord:
     def end(self, result: ApplyResult, registry: Registry) -> None:
         """Write the final result."""
         from schemactl.deploy.plan_json import write_json
-        from schemactl.report.plan import make_result_document
+        from schemactl.report.apply_result import make_result_document
 
         if self._file is not None:
             os.close(self._file)

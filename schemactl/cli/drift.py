@@ -79,7 +79,8 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} requires --accept")
     from schemactl.deploy.geo_replication import replicated
-    from schemactl.report.drift import make_drift_document, make_drift_report, make_short_drift_report
+    from schemactl.report.drift import make_drift_report, make_short_drift_report
+    from schemactl.report.drift_json import make_drift_document
 
     outputs = parse_outputs(args.format, TARGET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):

@@ -99,8 +99,8 @@ def _show_live(
     from schemactl.deploy.broker_configuration import compare_configuration, comparison_values
     from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.history.target_history import numbers_of
-    from schemactl.report.document import text_lines
-    from schemactl.report.drift import make_broker_blocks
+    from schemactl.report.document import render_lines
+    from schemactl.report.target_blocks import make_broker_blocks
 
     target = chosen.target
     name = target.names.to_target(topic.name)
@@ -156,7 +156,7 @@ def _show_live(
         )
     head = f"{topic.name} as {approved.ref} has it, and {target.name} ({target.registry})"
     blocks = ["\n".join([head, *format_table(rows, width=get_terminal_width(), indent=2)])]
-    blocks += ["\n".join(text_lines(block, color=context.color)) for block in make_broker_blocks(comparison)]
+    blocks += ["\n".join(render_lines(block, color=context.color)) for block in make_broker_blocks(comparison)]
     if live is None:
         blocks.append(f"The registry does not have {name}.")
     context.report("\n\n".join(blocks))

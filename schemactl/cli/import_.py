@@ -293,7 +293,7 @@ def _print_next_steps(
     registered: Catalog,
 ) -> None:
     """Print the commands that follow an import, and the namespaces that are still open to every producer."""
-    from schemactl.report.drift import describe_next_step
+    from schemactl.report.target_blocks import describe_next_step
 
     option = f"--target {quote(target.name)}"
     print("\nNext:")

@@ -284,7 +284,7 @@ def _describe_change(value: Mapping[str, Any]) -> str | None:
 
 def _print_codeowners(declared: Declared | None, topics: frozenset[TopicName], context: Context) -> None:
     """Print the owners of all files of the topics and of their namespaces."""
-    from schemactl.report import github
+    from schemactl.report.codeowners import render_codeowners
 
     if declared is None:
         raise UsageError("--format codeowners names files: it needs a working tree without problems")
@@ -300,7 +300,7 @@ def _print_codeowners(declared: Declared | None, topics: frozenset[TopicName], c
                 # A folder in `references` also has types that the topic does not use.
                 if not path.endswith("/"):
                     owners[path].add(owner)
-    text, unknown_owners = github.render_codeowners(owners)
+    text, unknown_owners = render_codeowners(owners)
     for owner in unknown_owners:
         context.note(f"skipped owner `{owner}`: GitHub accepts only @user, @organization/team or an e-mail address")
     print(text, end="")

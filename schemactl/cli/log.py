@@ -167,7 +167,8 @@ def _print_log_on_target(
     from schemactl.deploy.version_numbers import find_number_mismatches, mismatch_values
     from schemactl.history.target_history import numbers_of
     from schemactl.registry.interface import Scope
-    from schemactl.report import drift
+    from schemactl.report.target_blocks import render_misread_topics
+    from schemactl.report.version_numbers import render_version_numbers
 
     target = chosen.target
     target_names = {topic.name: target.names.to_target(topic.name) for topic in topics}
@@ -206,11 +207,9 @@ def _print_log_on_target(
             numbers_apart=mismatch_values(topic_mismatches),
         )
     else:
-        blocks = [
-            drift.render_version_numbers(name, pairs, color=context.color) for name, pairs in pairs_by_topic.items()
-        ]
+        blocks = [render_version_numbers(name, pairs, color=context.color) for name, pairs in pairs_by_topic.items()]
         if misread:
-            blocks.append(drift.render_misread_topics(misread, target=target.name, color=context.color))
+            blocks.append(render_misread_topics(misread, target=target.name, color=context.color))
         context.report("\n\n".join(blocks))
     return NEGATIVE if misread else 0
 

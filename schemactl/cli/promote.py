@@ -55,8 +55,8 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
         SchemactlError: if --to is not a commit of the approved line, or is older and --back is not set.
     """
     from schemactl import history
-    from schemactl.report import changes as changes_report
-    from schemactl.report import changes_json
+    from schemactl.report.changes_json import render_promotion_json
+    from schemactl.report.promotion import render_promotion_text
 
     chosen = choose_target(args.target, context)
     target = chosen.target
@@ -73,11 +73,11 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     push = pointer.push_command(repository, promotion)
     is_text = args.format == "text"
     if is_text:
-        context.report(changes_report.render_promotion_text(promotion, color=context.color))
+        context.report(render_promotion_text(promotion, color=context.color))
     is_refused = promotion.is_back and not args.back and not args.dry_run
     is_moved = not (args.dry_run or is_refused) and pointer.move(repository, promotion)
     if not is_text:
-        print(changes_json.render_promotion_json(promotion, moved=is_moved, push=push))
+        print(render_promotion_json(promotion, moved=is_moved, push=push))
     elif args.dry_run:
         context.report(f"\nThe {pointer} was not moved (--dry-run).")
     elif not is_refused:

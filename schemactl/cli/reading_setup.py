@@ -134,7 +134,7 @@ class ReadingSetup:
         """
         from schemactl.deploy.version_numbers import find_other_spellings, find_topic_mismatches
         from schemactl.registry.interface import Scope
-        from schemactl.report.drift import render_misread_topics
+        from schemactl.report.target_blocks import render_misread_topics
 
         target = self.target
         if self.place is None or target is None:

@@ -56,7 +56,7 @@ def add_apply_options(parser: argparse.ArgumentParser) -> None:
 def record_not_applied(ready: ReadyPlan) -> None:
     """Add a plan that is not carried out to the result of the command."""
     from schemactl.core.environment import get_ci_run
-    from schemactl.report.plan import make_unapplied_document
+    from schemactl.report.apply_result import make_unapplied_document
 
     ready.target.context.result["targets"].append(
         {"problem": None, **make_unapplied_document(ready.plan, get_ci_run())}
@@ -175,8 +175,8 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
 def _print_result(result: ApplyResult | SchemactlError, ready: ReadyPlan) -> int:
     """Print what was done, and return the exit code of `apply`; raise the error if there is only one target."""
     from schemactl.core.environment import get_ci_run
-    from schemactl.report import drift
-    from schemactl.report.plan import make_result_document, render_result
+    from schemactl.report.apply_result import make_result_document, render_result
+    from schemactl.report.target_blocks import render_misread_topics
 
     plan, context = ready.plan, ready.target.context
     if isinstance(result, SchemactlError):
@@ -194,7 +194,7 @@ def _print_result(result: ApplyResult | SchemactlError, ready: ReadyPlan) -> int
             return StalePlan.exit_code if result.is_stale else result.failure.exit_code
         return PartlyApplied.exit_code
     if plan.misread and plan.steps:
-        context.report("\n" + drift.render_misread_topics(plan.misread, target=plan.origin.target, color=context.color))
+        context.report("\n" + render_misread_topics(plan.misread, target=plan.origin.target, color=context.color))
         return PartlyApplied.exit_code
     if plan.leaves_out:
         return PartlyApplied.exit_code

@@ -68,7 +68,7 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
     from schemactl.cli.reading_setup import read_setup
     from schemactl.core.errors import did_you_mean
     from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
-    from schemactl.report import changes as changes_report
+    from schemactl.report.rollout import render_rollout_markdown, render_rollout_text
 
     setup = read_setup(context, None)
     git = setup.approved.catalog.topics
@@ -116,9 +116,9 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
         no_change = f"{format_kind_name(name, kind)}: no change of its schema is pending."
         context.report("\n".join(dict.fromkeys(reasons or [no_change])))
     elif args.format == "markdown":
-        print("\n".join(map(changes_report.render_markdown, made_plans)), file=get_definition_stream(sys.stdout))
+        print("\n".join(map(render_rollout_markdown, made_plans)), file=get_definition_stream(sys.stdout))
     else:
-        context.report("\n\n".join(map(changes_report.render_rollout_text, made_plans)))
+        context.report("\n\n".join(map(render_rollout_text, made_plans)))
     return NEGATIVE if any(plan.order == "no safe order" for plan in made_plans) else 0
 
 

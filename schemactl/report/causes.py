@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ from schemactl.core.json_pointer import split_pointer
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.terminal import on_one_line, truncate
-from schemactl.core.wording import describe_waiver, format_count, format_version, format_version_numbers
+from schemactl.core.wording import describe_waiver, format_count, format_ranges, format_version, format_version_numbers
 from schemactl.declare.files import shown
 from schemactl.declare.source_location import JsonSyntaxError, find_deepest, scan
 from schemactl.formats import spec
 from schemactl.formats.part_changes import diff_definitions
+from schemactl.report.headline import name_version
 
 if TYPE_CHECKING:
     from schemactl.core.schema import SchemaInfo
@@ -69,6 +71,15 @@ def group_checks(report: CheckReport) -> Mapping[TopicName | None, list[TopicChe
     for check in report.topics:
         checks.setdefault(check.topic, []).append(check)
     return checks
+
+
+def compute_cause_fingerprint(cause: Cause) -> str:
+    """Return 32 hex digits that identify a cause in later runs, even if lines move or the edit is amended."""
+    primary = cause.primary_finding
+    # Findings on declarations may differ in their message only.
+    message = primary.message if primary.verdict == "declaration" else ""
+    parts = [primary.rule, str(primary.topic), primary.pointer, str(primary.direction), str(primary.against), message]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 class CauseLine(NamedTuple):
@@ -126,6 +137,36 @@ class ShownCause:
             if source and self.primary_finding.before_change
             else source
         )
+
+    @property
+    def title(self) -> str:
+        """Which version cannot read which, or the first sentence of the finding, without its full stop."""
+        primary, check = self.primary_finding, self.find_check(self.primary_finding)
+        title = re.split(r"\.(?=\s|$)|\n", primary.message, maxsplit=1)[0]
+        if primary.verdict == "data" and check and primary.against and primary.direction and check.version is not None:
+            findings = [
+                finding
+                for finding in self.cause.findings
+                if finding.topic == primary.topic and finding.direction == primary.direction
+            ]
+            old = re.sub(r"\d+", r"v\g<0>", format_ranges(number for finding in findings for number in finding.against))
+            new = name_version(check, self.report)
+            misread = check.verdict.misread if check.verdict else ()
+            is_misread = primary.rule in {breakage.incompatibility.rule for breakage in misread}
+            match primary.direction:
+                case "new_reads_old":
+                    title = f"{new} {'misreads' if is_misread else 'cannot read'} {old}"
+                case "old_reads_new":
+                    verb = "misreads" if old.count("v") == 1 else "misread"
+                    title = f"{old} {verb if is_misread else 'cannot read'} {new}"
+                case "both":
+                    title = f"{new} and {old} cannot read each other"
+        others = len(self.cause.topics) - 1
+        return f"{title}, and {format_count(others, 'more topic')} alike" if others > 0 else title
+
+    def remove_title(self, sentences: str) -> str:
+        """Return the sentences of a finding that the title does not repeat."""
+        return sentences.removeprefix(self.title).removeprefix(".").strip()
 
     @property
     def message(self) -> str:

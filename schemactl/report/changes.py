@@ -1,11 +1,10 @@
-"""Render changes between revisions, promotions and rollouts (`diff`, `changelog`, `promote`, `rollout`) as text and Markdown."""
+"""Render changes between two revisions as text and Markdown (`diff`, `changelog`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from schemactl.checks.rollout import Rollout
 from schemactl.comparison.changes import (
     Change,
     GenerationBegins,
@@ -20,7 +19,7 @@ from schemactl.comparison.changes import (
     VersionsUnknown,
 )
 from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, Subject
-from schemactl.core.names import NamespaceName, TopicName, format_kind_name
+from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, SchemaVersion
 from schemactl.core.terminal import SIGNS, on_one_line, paint, truncate
 from schemactl.core.wording import (
@@ -32,79 +31,14 @@ from schemactl.core.wording import (
     format_version_numbers,
     get_name_type,
 )
-from schemactl.deploy.promotion import Promotion
 from schemactl.formats.part_changes import PartChange
-from schemactl.report.document import by_name
-from schemactl.report.markdown import bold, code, fenced, plain, prose
-from schemactl.report.plan import list_effect_lines
+from schemactl.report.markdown import code, plain
 
 _MAX_DOC_LENGTH: Final = 200
 """The maximum number of characters of a documentation text that a terminal shows."""
 
-_BACK_NOTE: Final = (
-    "A registry keeps its content:",
-    "  versions stay registered and readable, and the latest one stays the latest; a generation that has begun stays",
-    "  topics, namespaces and partitions stay; the next apply resets only policies",
-    "To undo a change, approve a new commit that reverts it, and promote that: an old text returns its old number.",
-)
 
-_DONE_WITHOUT_COMMAND: Final = "these clients run with it; an embedded registry does not know its clients"
-
-_ORDER_TEXT: Final = {
-    "any order": "Any order is safe.",
-    "consumers first": "Consumers first, then the schema, then producers.",
-    "producers first": "The schema first, then producers, then consumers.",
-    "no safe order": "No order is safe.",
-}
-
-
-def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
-    """Return a block for each namespace and topic, the waivers, and for a move back the changes that stay in the registry."""
-    before, after = promotion.before, promotion.after
-    position = f"is at {_describe_commit(before)}" if before else "was never promoted"
-    commits = f"{format_count(promotion.commits, 'commit')} of the approved history"
-    if before and before.id == after.id:
-        heading = f"{promotion.target} {position}: {promotion.ref} is there"
-    elif promotion.is_back:
-        heading = f"{promotion.target} {position}, and moves back to {_describe_commit(after)}, without {commits}:"
-    else:
-        heading = f"{promotion.target} {position}, and moves to {_describe_commit(after)}: {commits}"
-    blocks = [heading]
-    for name, changes in by_name(promotion.changes).items():
-        signed_lines: list[tuple[str, str]] = []
-        for change in changes:
-            if not isinstance(change, VersionsMissing):
-                signed_lines += _change_lines(change)
-                continue
-            # Below each version are its changes, and the readers that it breaks.
-            for version in change.versions:
-                signed_lines.append(("+", _describe_version(version)))
-                if effect := promotion.effects.get((change.name, version.number)):
-                    signed_lines += [(f"  {sign}", on_one_line(line)) for sign, line in list_effect_lines(effect)]
-        change_lines = [f"  {paint(sign, SIGNS[sign.strip()], color=color)} {line}" for sign, line in signed_lines]
-        blocks.append("\n".join([f"{get_name_type(name)} {paint(str(name), 'bold', color=color)}", *change_lines]))
-    if promotion.waivers and not promotion.is_back:
-        waiver_lines = [
-            f"  {waiver.rule} of {waiver.topic}, by {on_one_line(waiver.owner)}, until {waiver.until}: {on_one_line(waiver.reason)}"
-            for waiver in promotion.waivers
-        ]
-        blocks.append("\n".join(["Waived:", *waiver_lines]))
-    if promotion.waits_for:
-        blocks.append(
-            f"{', '.join(promotion.waits_for)} {'does' if len(promotion.waits_for) == 1 else 'do'} not have these versions yet: a plan for "
-            f"{promotion.target} skips them"
-        )
-    if promotion.is_back:
-        blocks.append("\n".join(_BACK_NOTE))
-    namespaces = len({change.name for change in promotion.changes if isinstance(change.name, NamespaceName)})
-    topics = len({change.name for change in promotion.changes if isinstance(change.name, TopicName)})
-    counts = ((promotion.versions, "version"), (topics, "topic"), (namespaces, "namespace"))
-    total = ", ".join(format_count(count, noun) for count, noun in counts if count) or "nothing in a registry"
-    blocks.append(f"{'What stays' if promotion.is_back else 'With it'}: {total}.")
-    return "\n\n".join(blocks)
-
-
-def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
+def list_change_lines(change: Change) -> Iterator[tuple[str, str]]:
     """Yield the lines that describe a change, each with its sign."""
     match change:
         case NamespaceAdded():
@@ -126,10 +60,10 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
         case GenerationBegins(_, number):
             yield "!", f"a new generation begins after number {number}: older versions can no longer be read"
         case VersionsMissing(_, versions):
-            yield from (("+", _describe_version(version)) for version in versions)
+            yield from (("+", describe_version(version)) for version in versions)
         case VersionsUnknown(_, versions):
             yield from (
-                ("-", f"{_describe_version(version)}, which the newer revision does not have") for version in versions
+                ("-", f"{describe_version(version)}, which the newer revision does not have") for version in versions
             )
         case TextDiffers(_, _, number, latest):
             suffix = f"; a registry's latest stays v{latest}" if number != latest else ""
@@ -141,9 +75,9 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
             )
 
 
-def _describe_version(version: SchemaVersion) -> str:
+def describe_version(version: SchemaVersion) -> str:
     """Return `v3 AVRO: ` and the commit that added the version; with its kind of events before the colon, if it has one."""
-    return f"{_name_version(version)}{f': {_describe_commit(version.commit)}' if version.commit else ''}"
+    return f"{_name_version(version)}{f': {describe_commit(version.commit)}' if version.commit else ''}"
 
 
 def _name_version(version: SchemaVersion) -> str:
@@ -151,68 +85,15 @@ def _name_version(version: SchemaVersion) -> str:
     return f"v{version.number}{type_}{f' {version.kind}' if version.kind else ''}"
 
 
-def _describe_commit(commit: Commit) -> str:
+def describe_commit(commit: Commit) -> str:
     """Return `9f2c1abcd (2026-03-02: Count the orders)`."""
     return f"{commit.short} ({format_day(commit)}: {commit.subject})"
-
-
-def render_rollout_text(rollout: Rollout) -> str:
-    """Return the order with its reasons, and the steps, each with the command that exits with 0 once the step is done."""
-    lines = [
-        on_one_line(_render_rollout_title(rollout)),
-        "",
-        _ORDER_TEXT[rollout.order],
-        *(f"  {on_one_line(reason)}" for reason in rollout.reasons),
-        "",
-    ]
-    if rollout.fix:
-        lines.append(f"Fix: {rollout.fix}")
-    for number, step in enumerate(rollout.steps, 1):
-        target = f"{on_one_line(step.target)}: " if step.target else ""
-        lines.append(f"{number}. {target}{on_one_line(step.text)}")
-        done = f"this exits with 0: {on_one_line(step.command)}" if step.command else _DONE_WITHOUT_COMMAND
-        lines.append(f"   done when {done}")
-    return "\n".join(lines).rstrip()
-
-
-def render_markdown(rollout: Rollout) -> str:
-    """Return the order with its reasons, and the steps as a checklist in Markdown."""
-    lines = [
-        f"### {plain(_render_rollout_title(rollout))}",
-        "",
-        bold(_ORDER_TEXT[rollout.order]),
-        "",
-        *(f"* {plain(reason)}" for reason in rollout.reasons),
-        "",
-    ]
-    if rollout.fix:
-        lines.append(prose(f"Fix: {rollout.fix}"))
-    for step in rollout.steps:
-        target = f"{plain(step.target)}: " if step.target else ""
-        if not step.command:
-            lines += [f"- [ ] {target}{prose(step.text)}. Done when {_DONE_WITHOUT_COMMAND}.", ""]
-            continue
-        lines += [f"- [ ] {target}{prose(step.text)}. Done when this exits with 0:", ""]
-        # A block, because code within a line would get invisible characters, which a shell would then execute.
-        lines += [f"      {line}" for line in fenced([on_one_line(step.command)], "sh").split("\n")]
-        lines.append("")
-    return "\n".join(lines).rstrip()
-
-
-def _render_rollout_title(rollout: Rollout) -> str:
-    transition = "" if rollout.latest is None else f"version {rollout.latest} to "
-    rebased = "" if rollout.number_after_rebase is None else f" ({rollout.number_after_rebase} after a rebase merge)"
-    targets = f" on {', '.join(rollout.strategy_on)}" if rollout.strategy_on else ""
-    return (
-        f"{format_kind_name(rollout.topic, rollout.kind)}: "
-        f"{transition}{format_version_numbers([rollout.version])}{rebased}, {rollout.strategy}{targets}"
-    )
 
 
 def render_revision_text(revision: Revision, *, color: bool = False) -> str:
     """Return the names of both revisions, a block for each namespace and topic, and the totals."""
     states = (
-        f"{on_one_line(name)}{f' {_describe_commit(commit)}' if commit else ''}"
+        f"{on_one_line(name)}{f' {describe_commit(commit)}' if commit else ''}"
         for name, commit in ((revision.before, revision.start), (revision.after, revision.end))
     )
     blocks = [" -> ".join(states)]
@@ -258,9 +139,7 @@ def _revision_lines(subject: Subject) -> Iterator[tuple[int, str, str]]:
         yield (
             1,
             "+",
-            _describe_version(version.version)
-            if is_approved
-            else f"{_name_version(version.version)}: not approved yet",
+            describe_version(version.version) if is_approved else f"{_name_version(version.version)}: not approved yet",
         )
         yield from _part_lines(version.parts)
         for breakage in version.breaks:
@@ -282,7 +161,7 @@ def _list_changes(subject: Subject) -> Iterator[tuple[str, str]]:
         if isinstance(change, SchemaRemoved):
             yield "-", "deleted" if subject.is_gone else "schema removed"
         else:
-            yield from _change_lines(change)
+            yield from list_change_lines(change)
 
 
 def _part_lines(parts: Iterable[PartChange]) -> Iterator[tuple[int, str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, Literal, NamedTuple
@@ -15,6 +16,8 @@ from schemactl.core.wording import describe_policy_origin, format_count, format_
 
 _POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
 _CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
+
+_CHANGED_NUMBERS: Final = re.compile(r"version (\d+), will be (\d+)")
 
 Shade = Literal["good", "bad", "doubtful", ""]
 """The meaning of a cell's color."""
@@ -134,6 +137,11 @@ def _format_policy(value: str | int | None) -> str:
 
 def _name_with_targets(item: TopicCheck | PolicyChange, name: str, report: CheckReport) -> str:
     return f"{name} ({', '.join(item.targets)})" if 0 < len(item.targets) < len(report.targets) else name
+
+
+def shorten_cell(text: str) -> str:
+    """Return the text of a cell without the default domain, which takes room from the part of a name that differs."""
+    return _CHANGED_NUMBERS.sub(r"v\1 → v\2", text.removeprefix("persistent://").replace(", persistent://", ", "))
 
 
 def summarize_check(report: CheckReport) -> str:

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.environment import get_line_link
 from schemactl.core.errors import join_first
-from schemactl.core.findings import Finding
 from schemactl.core.rules import find_page
 from schemactl.core.terminal import (
     SHADES,
@@ -26,8 +25,17 @@ from schemactl.core.terminal import (
 )
 from schemactl.core.wording import format_count, format_ranges
 from schemactl.report.causes import ShownCause, proof_text, rank_causes
-from schemactl.report.check import Cell, get_shade, make_client_rows, make_policy_rows, make_topic_rows, summarize_check
+from schemactl.report.check import (
+    Cell,
+    get_shade,
+    make_client_rows,
+    make_policy_rows,
+    make_topic_rows,
+    shorten_cell,
+    summarize_check,
+)
 from schemactl.report.headline import MARKS, make_headline, name_client, name_version, shorten_topic
+from schemactl.report.message_parts import list_message_parts
 
 _COLORS: Final = {"waived": "cyan", "error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
@@ -48,33 +56,20 @@ _SECONDARY: Final = frozenset({"older", "topics", "owner", "contact", "approve"}
 """The kinds of lines that are dim."""
 
 _LABEL_WIDTH: Final = 8
+
 _MARGIN: Final = 8
 """The columns before a label."""
 
-CHANGED_NUMBERS: Final = re.compile(r"version (\d+), will be (\d+)")
-
 _TOPIC_COLUMNS_TO_DROP: Final = ("strategy", "upgrade first", "tables", "change")
+
 _CLIENT_COLUMNS_TO_DROP: Final = ("role", "built with", "team")
 """The columns that a narrow terminal omits, the least important first."""
 
 _MAX_LINE: Final = 160
 """The maximum number of characters of a line of a file if the width is not known."""
 
-_MAX_VALUE: Final = 40
-"""The maximum number of characters of a value in a message, except the guilty value."""
-
-_MAX_PAIRS: Final = 2
-"""The number of values that are shown before the guilty value of a message."""
-
 _MAX_REMOVED: Final = 3
 """The maximum number of removed lines in an excerpt."""
-
-
-class MessagePart(NamedTuple):
-    """A part of the text of a message, and whether it is the value that the reader cannot read."""
-
-    text: str
-    is_guilty: bool = False
 
 
 def render_text(
@@ -117,7 +112,7 @@ def render_concise(report: CheckReport, *, color: bool = False, width: int | Non
         message_lines = primary.message.split("\n")
         # The first line of a data finding states the strategy, the second line explains the break.
         reason = message_lines[1] if len(message_lines) > 1 and primary.verdict == "data" else message_lines[0]
-        title = make_title(cause)
+        title = cause.title
         text = title if not reason or reason.startswith(title) else f"{title}: {reason}"
         severity = paint(cause.level, _COLORS[cause.level], color=color)
         lines.append(f"{paint(place, 'cyan', color=color)}: {severity} {primary.rule} {truncate(text, 400)}")
@@ -127,45 +122,11 @@ def render_concise(report: CheckReport, *, color: bool = False, width: int | Non
 # Causes
 
 
-def make_title(cause: ShownCause) -> str:
-    """Return which version cannot read which, or the first sentence of the finding, without its period."""
-    primary, check = cause.primary_finding, cause.find_check(cause.primary_finding)
-    title = re.split(r"\.(?=\s|$)|\n", primary.message, maxsplit=1)[0]
-    if primary.verdict == "data" and check and primary.against and primary.direction and check.version is not None:
-        findings = [
-            finding
-            for finding in cause.cause.findings
-            if finding.topic == primary.topic and finding.direction == primary.direction
-        ]
-        old = re.sub(r"\d+", r"v\g<0>", format_ranges(number for finding in findings for number in finding.against))
-        new = name_version(check, cause.report)
-        misread_rules = (
-            {breakage.incompatibility.rule for breakage in check.verdict.misread} if check.verdict else set()
-        )
-        is_misread = primary.rule in misread_rules
-        match primary.direction:
-            case "new_reads_old":
-                title = f"{new} {'misreads' if is_misread else 'cannot read'} {old}"
-            case "old_reads_new":
-                misread = "misreads" if old.count("v") == 1 else "misread"
-                title = f"{old} {misread if is_misread else 'cannot read'} {new}"
-            case "both":
-                title = f"{new} and {old} cannot read each other"
-    others = len(cause.cause.topics) - 1
-    return f"{title}, and {format_count(others, 'more topic')} alike" if others > 0 else title
-
-
-def remove_title(sentences: str, title: str) -> str:
-    """Return the sentences of a finding that its title does not repeat."""
-    return sentences.removeprefix(title).removeprefix(".").strip()
-
-
 def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: str) -> str:
     primary, style = cause.primary_finding, _COLORS[cause.level]
-    title = make_title(cause)
     rule = paint_link(paint(primary.rule, style, color=color), find_page(primary.rule) if color else "", color=color)
     bracket, end = paint(f"{cause.level}[", style, color=color), paint("]", style, color=color)
-    head = _wrap(f"{bracket}{rule}{end}: {paint(title, 'bold', color=color)}", width, "  ")
+    head = _wrap(f"{bracket}{rule}{end}: {paint(cause.title, 'bold', color=color)}", width, "  ")
     lines = [head]
     if primary.source:
         place = paint(cause.place, "cyan", color=color)
@@ -175,7 +136,7 @@ def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: 
         lines.append(f"  {paint('-->', 'dim', color=color)} {paint_link(place, address, color=color)}")
         lines += _render_excerpt(cause, color=color, width=width)
     previous_label = ""
-    for label, text, text_style in _list_details(cause, title, color=color):
+    for label, text, text_style in _list_details(cause, color=color):
         shown_label = "" if label == previous_label else label
         previous_label = label
         sign = paint("=" if shown_label else " ", "dim", color=color)
@@ -188,7 +149,7 @@ def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: 
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tuple[str, str, str]]:
+def _list_details(cause: ShownCause, *, color: bool) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the text and the style of each line below the excerpt."""
     findings_by_proof = {proof_text(finding): finding for finding in cause.cause.findings if finding.counterexample}
     parts = [*dict.fromkeys(cause.list_lines())]
@@ -202,7 +163,7 @@ def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tup
         if part.kind == "reason":
             if part.words in obligations:
                 secondary.append(("rule", part.words))
-            elif text := remove_title(part.words, title):
+            elif text := cause.remove_title(part.words):
                 yield "why", text, ""
         elif part.kind == "proof":
             finding = findings_by_proof[part.words]
@@ -309,70 +270,8 @@ def _list_removed_lines(cause: ShownCause) -> Iterator[tuple[str, str]]:
             yield f"v{max(cause.primary_finding.against)}", f"- {on_one_line(row.text.strip())}"
 
 
-# The message that proves a break
-
-
-def list_message_parts(finding: Finding) -> list[MessagePart]:
-    """Return the text of the message that proves a finding, with the guilty value apart and other long values cut."""
-    assert finding.counterexample  # noqa: S101  by contract
-    text = finding.counterexample.message
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return [MessagePart(on_one_line(truncate(text, 300)))]
-    part, _, field = finding.field.partition(".")
-    keys = re.findall(r"[^.\[\]]+|\[\]", field)
-    if part in ("key", "value") and isinstance(value, dict) and part in value and not value.keys() - {"key", "value"}:
-        # The key or value of a pair, whose fields start with the name of a record.
-        keys = [part, *keys[1:]]
-    return [part for part in _split_message(value, keys) if part.text]
-
-
-def _split_message(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
-    """Yield the parts of a value; `keys` lead to the guilty value inside of it."""
-    if not keys:
-        yield MessagePart(_dump(value))
-        return
-    key, *rest = keys
-    if key == "[]" and isinstance(value, list) and value:
-        yield MessagePart("[")
-        yield from _split_guilty(value[0], rest)
-        yield MessagePart(", ...]" if len(value) > 1 else "]")
-    elif isinstance(value, dict):
-        yield MessagePart("{")
-        pairs = [*value.items()]
-        names = [name for name, _ in pairs]
-        position = names.index(key) if key in names else len(names)
-        first = pairs[: min(position, _MAX_PAIRS)]
-        yield MessagePart("".join(f"{_dump(name)}: {_dump(item)}, " for name, item in first))
-        if position > _MAX_PAIRS:
-            yield MessagePart("..., ")
-        if key in names:
-            yield MessagePart(f"{_dump(key)}: ")
-            yield from _split_guilty(value[key], rest)
-            yield MessagePart(", ...}" if position < len(names) - 1 else "}")
-        else:
-            yield MessagePart(f"no {on_one_line(key)}", is_guilty=True)
-            yield MessagePart("}")
-    else:
-        yield MessagePart(_dump(value), is_guilty=True)
-
-
-def _split_guilty(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
-    if keys:
-        yield from _split_message(value, keys)
-    else:
-        yield MessagePart(_dump(value), is_guilty=True)
-
-
-def _dump(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    if len(text) > _MAX_VALUE and isinstance(value, dict | list):
-        text = "{...}" if isinstance(value, dict) else "[...]"
-    return on_one_line(truncate(text, 2 * _MAX_VALUE))
-
-
 # Notes and tables
+
 
 _LANDING_STOPS: Final = re.compile(r"Landing into [^.]* stops[^.]*\.")
 """The sentence of a note about tables that says where landing stops."""
@@ -413,9 +312,7 @@ def _render_table(rows: Sequence[Sequence[Cell]], droppable: Sequence[str], *, c
     styles = [[SHADES[cell.shade] for cell in row] for row in rows]
     styles[0] = ["dim" for _ in styles[0]]
     if width is not None:
-        # The default domain takes room from the part of a name that differs.
-        texts = [[text.removeprefix("persistent://").replace(", persistent://", ", ") for text in row] for row in texts]
-        texts = [[CHANGED_NUMBERS.sub(r"v\1 → v\2", text) for text in row] for row in texts]
+        texts = [[shorten_cell(text) for text in row] for row in texts]
         for head in droppable:
             widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
             if sum(widths) + 2 * (len(widths) - 1) <= width:

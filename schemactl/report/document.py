@@ -68,16 +68,12 @@ class TargetReport:
 
     def text(self, *, color: bool = False) -> str:
         """Return the report for a terminal."""
-        blocks = ("\n".join(text_lines(block, color=color)) for block in (*self.blocks, *self.problems))
-        end = self.sum_text(color=color)
+        blocks = ("\n".join(render_lines(block, color=color)) for block in (*self.blocks, *self.problems))
+        summary, shade = self.summary
+        end = paint(summary, SHADES[shade], color=color and bool(summary))
         broken_clients = paint(f"✗ {self.broken_clients}", "bold red", color=color) if self.broken_clients else ""
         parts = [broken_clients, self.head, *blocks, f"{end}\nDigest: {self.digest}" if self.digest else end]
         return ("\n" if self.is_short else "\n\n").join(filter(None, parts))
-
-    def sum_text(self, *, color: bool = False) -> str:
-        """Return the summary for a terminal."""
-        summary, shade = self.summary
-        return paint(summary, SHADES[shade], color=color and bool(summary))
 
 
 class _Named(Protocol):
@@ -88,7 +84,7 @@ class _Named(Protocol):
 N = TypeVar("N", bound=_Named)
 
 
-def by_name(items: Iterable[N]) -> dict[NamespaceName | TopicName, list[N]]:
+def group_by_name(items: Iterable[N]) -> dict[NamespaceName | TopicName, list[N]]:
     """Group steps, differences or changes by namespace or topic, in their order."""
     items_by_name: dict[NamespaceName | TopicName, list[N]] = {}
     for item in items:
@@ -96,7 +92,7 @@ def by_name(items: Iterable[N]) -> dict[NamespaceName | TopicName, list[N]]:
     return items_by_name
 
 
-def text_lines(lines: Sequence[ReportLine], *, color: bool) -> Iterator[str]:
+def render_lines(lines: Sequence[ReportLine], *, color: bool) -> Iterator[str]:
     """Yield the lines of a block for a terminal."""
     for line in lines:
         sign = f"{paint(line.sign, SIGNS[line.sign], color=color)} " if line.sign else ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.report.causes import rank_causes
-from schemactl.report.sarif import compute_cause_fingerprint
+from schemactl.report.causes import compute_cause_fingerprint, rank_causes
 
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived": "info"}
 

@@ -40,9 +40,9 @@ from schemactl.report.check import (
     make_topic_rows,
     summarize_check,
 )
-from schemactl.report.check_text import list_message_parts, make_title
 from schemactl.report.document import ReportBlock, ReportLine, Sign, TargetReport
 from schemactl.report.headline import make_headline
+from schemactl.report.message_parts import list_message_parts
 
 _CODE: Final = re.compile("`([^`]+)`")
 _REPLACEMENTS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
@@ -157,7 +157,7 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     labels += (f"<p>{_escape_text(part.text)}</p>" for part in parts if part.kind == "owner")
     return _render_details(
         head + (f" {count} topics" if count > 1 else ""),
-        f"<p><b>{_escape_text(make_title(cause))}</b></p>",
+        f"<p><b>{_escape_text(cause.title)}</b></p>",
         *(f"<p>{_render_prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
         render_diff(diff) if diff else "",
         *messages,

@@ -15,10 +15,17 @@ from schemactl.core.rules import Rule, find_page, get_all_rules
 from schemactl.core.terminal import on_one_line, truncate
 from schemactl.core.wording import format_count
 from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, rank_causes
-from schemactl.report.check import Cell, make_client_rows, make_policy_rows, make_topic_rows, summarize_check
-from schemactl.report.check_text import CHANGED_NUMBERS, list_message_parts, make_title, remove_title
+from schemactl.report.check import (
+    Cell,
+    make_client_rows,
+    make_policy_rows,
+    make_topic_rows,
+    shorten_cell,
+    summarize_check,
+)
 from schemactl.report.document import ReportLine, TargetReport
 from schemactl.report.headline import make_headline
+from schemactl.report.message_parts import list_message_parts
 
 COMMENT_LIMIT: Final = 65_000
 """GitHub takes comments of up to 65,536 characters."""
@@ -153,7 +160,7 @@ def _render_table(
     def render_name(text: str) -> str:
         source = sources.get(text) if sources else None
         address = get_line_link(source) if source else ""
-        name = code(_shorten_cell(text))
+        name = code(shorten_cell(text))
         return f"[{name}]({address})" if address else name
 
     lines = [f"| {' | '.join(map(_render_cell, head))} |", "|" + "---|" * len(head)]
@@ -168,21 +175,15 @@ def _render_table(
     return "\n".join([*lines, *(["", f"_{remaining} more: {rest}._"] if remaining else [])])
 
 
-def _shorten_cell(text: str) -> str:
-    """Return the text of a cell without the default domain, which takes room from the part of a name that differs."""
-    return CHANGED_NUMBERS.sub(r"v\1 → v\2", text.removeprefix("persistent://").replace(", persistent://", ", "))
-
-
 def _render_cell(cell: Cell) -> str:
-    text = _shorten_cell(cell.text)
+    text = shorten_cell(cell.text)
     return bold(text) if cell.shade == "bad" else plain(text)
 
 
 def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     primary, topics = cause.primary_finding, len(cause.cause.topics)
     several = f", {topics} topics" if topics > 1 else ""
-    heading = make_title(cause)
-    title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(heading)}"
+    title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(cause.title)}"
     # Findings of one cause often have one fix.
     parts = [*dict.fromkeys(cause.list_lines())]
     links = []
@@ -199,7 +200,7 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
         links.append(f"caused by {link(commit.short, get_commit_link(commit.id))}")
     body = [", ".join(links)]
     reasons = (
-        part._replace(words=remove_title(part.words, heading))
+        part._replace(words=cause.remove_title(part.words))
         for part in parts
         if part.kind in ("waiver", "reason", "older")
     )

@@ -1,9 +1,8 @@
-"""Render a plan and its result as text and JSON."""
+"""Render a plan as text, and as a report on a target that each format arranges."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -11,12 +10,9 @@ from typing import Final
 from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS, NewVersion, VersionEffect
 from schemactl.core import wording
 from schemactl.core.errors import join_first
-from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName, format_kind_name
-from schemactl.core.terminal import on_one_line, paint
+from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import describe_waiver, format_count, format_day, get_name_type
-from schemactl.deploy.apply import ApplyResult
-from schemactl.deploy.plan_json import FORMAT_VERSION, document
 from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,
@@ -30,22 +26,18 @@ from schemactl.deploy.steps import (
 )
 from schemactl.formats.part_changes import outline
 from schemactl.report.check import Shade
-from schemactl.report.document import ReportLine, Sign, TargetReport, by_name, list_alternatives
-from schemactl.report.drift import broker_lines, make_broker_blocks, misread_block, unreadable_block
-
-_MAX_UNTRIED: Final = 50
-"""The maximum number of untried steps that are listed; the result file has all of them."""
+from schemactl.report.document import ReportLine, Sign, TargetReport, group_by_name, list_alternatives
+from schemactl.report.target_blocks import (
+    make_broker_blocks,
+    make_broker_lines,
+    make_misread_block,
+    make_unreadable_block,
+)
 
 _NAMED_TYPE: Final = re.compile(r"(?:(?<=: )|(?<=> ))(record|enum|fixed) [\w.]+")
 
 _MAX_PARTS: Final = 20
 """The maximum number of changed fields of a version that are shown."""
-
-_MAX_SEPARATE: Final = 3
-"""The maximum number of failures for one reason that are shown separately."""
-
-UNFINISHED: Final = "not finished when the apply ended: the registry may still execute it"
-UNTRIED: Final = "not executed: an earlier step of its topic or namespace failed"
 
 
 def render_plan(plan: Plan, *, color: bool = False) -> str:
@@ -55,7 +47,7 @@ def render_plan(plan: Plan, *, color: bool = False) -> str:
 
 def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
     """Return the report on a plan, with its digest if the plan can be applied."""
-    blocks = [tuple(_block_lines(name, steps, plan)) for name, steps in by_name(plan.steps).items()]
+    blocks = [tuple(_block_lines(name, steps, plan)) for name, steps in group_by_name(plan.steps).items()]
     if plan.notes:
         notes = (ReportLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
         blocks.append((ReportLine("Unchanged:"), *notes))
@@ -72,13 +64,13 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
         )
         for refusal in plan.refusals
     ]
-    problems += [unreadable_block(plan.unreadable)] if plan.unreadable else []
+    problems += [make_unreadable_block(plan.unreadable)] if plan.unreadable else []
     # Rejections come first: how they are resolved decides the version numbers.
     misread = [topic for topic in plan.misread if topic.name not in {refusal.name for refusal in plan.refusals}]
     if misread:
         target, planned = plan.origin.target, bool(plan.steps)
         problems.append(
-            misread_block(misread, target=target, after=not plan.has_unrecorded_mismatch_now, planned=planned)
+            make_misread_block(misread, target=target, after=not plan.has_unrecorded_mismatch_now, planned=planned)
         )
     shade: Shade = "bad" if plan.leaves_out or plan.misread else "doubtful" if plan.steps else "good"
     origin = plan.origin
@@ -117,8 +109,8 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
 def make_short_plan_report(plan: Plan, digest: str = "") -> TargetReport:
     """Return the plan without its steps: the summary and the rejections."""
     problems = [(ReportLine(f"{refusal.name}: {refusal.message}", "!"),) for refusal in plan.refusals]
-    problems += [(line,) for line in unreadable_block(plan.unreadable)[1:]]
-    problems += [(line,) for line in broker_lines(plan.brokers)]
+    problems += [(line,) for line in make_unreadable_block(plan.unreadable)[1:]]
+    problems += [(line,) for line in make_broker_lines(plan.brokers)]
     return replace(make_plan_report(plan, digest), blocks=(), problems=tuple(problems), is_short=True)
 
 
@@ -134,7 +126,7 @@ def summarize_plan(plan: Plan) -> str:
     if not plan.steps:
         until = f" until {plan.origin.tip.short}" if plan.origin.later and plan.origin.tip else ""
         return f"No changes. The registry has everything that Git approved{until}{suffix}."
-    return f"Plan: {_count_changes(plan.steps, 'to register', 'to delete')}{suffix}."
+    return f"Plan: {count_changes(plan.steps, 'to register', 'to delete')}{suffix}."
 
 
 def describe_left_out(plan: Plan, *, rejected_only: bool = False) -> str:
@@ -226,59 +218,8 @@ def _list_part_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
         yield sign, f"{text}{' (widened)' if part.kind == 'widened' else ''}"
 
 
-def render_result(result: ApplyResult, *, color: bool = False) -> str:
-    """Return the failed, untried and left-out steps with their reasons, and the summary, as text."""
-    plan = result.plan
-    if not result.remaining_steps and not plan.leaves_out:
-        return paint(f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}.", "green", color=color)
-    lines = []
-    for numbers_of_steps in _group_failures(result):
-        steps = [plan.steps[number - 1].describe() for number in numbers_of_steps]
-        lines.append(f"Failed: {steps[0]}")
-        if len(steps) > 1:
-            lines += _indent([f"and {format_count(len(steps) - 1, 'step')} for the same reason:"])
-            more = [f"and {len(steps) - 1 - _MAX_UNTRIED} more"] if len(steps) - 1 > _MAX_UNTRIED else []
-            lines += _indent(_indent([*steps[1 : _MAX_UNTRIED + 1], *more]))
-        lines += _indent(str(result.failures[numbers_of_steps[0]]).split("\n"))
-    if result.stopped:
-        lines += [f"Stopped: {result.stopped}"]
-    if unfinished := [plan.steps[number - 1].describe() for number in result.unfinished]:
-        lines += ["Not finished; the registry may still execute these steps:", *_indent(unfinished)]
-    started = {*result.failures, *result.unfinished}
-    if untried := [step.describe() for number, step in result.remaining_steps if number not in started]:
-        more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []
-        lines += ["Not tried:", *_indent([*untried[:_MAX_UNTRIED], *more])]
-    if plan.leaves_out:
-        reasons = [f"{refusal.name}: {refusal.message}" for refusal in plan.refusals]
-        reasons += [line.text for line in unreadable_block(plan.unreadable)[1:]]
-        lines += ["Left out:", *_indent(reasons)]
-    if result.remaining_steps:
-        total = f"Applied {len(result.done)} of {format_count(len(plan.steps), 'step')}"
-    else:
-        total = f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}"
-    suffix = f"; left out: {describe_left_out(plan)}" if plan.leaves_out else ""
-    lines.append(paint(f"{total}{suffix}.", "red", color=color))
-    return "\n".join(lines)
-
-
-def _group_failures(result: ApplyResult) -> list[list[int]]:
-    """Return the numbers of the failed steps, together where the errors differ only in names, numbers and paths of the steps."""
-    groups: dict[tuple[type, str], list[int]] = {}
-    for number, error in result.failures.items():
-        name = result.plan.steps[number - 1].name
-        names = [name.topic, str(name.namespace_name)] if isinstance(name, TopicName) else [str(name)]
-        reason = re.sub(r"\b(?:GET|PUT|POST|DELETE) \S+", "REQUEST", str(error))
-        for word in names:
-            reason = re.sub(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", "NAME", reason)
-        groups.setdefault((type(error), reason), []).append(number)
-    grouped = []
-    for group in groups.values():
-        # A few failures are easier to read one after the other.
-        grouped += [group] if len(group) > _MAX_SEPARATE else [[number] for number in group]
-    return sorted(grouped)
-
-
-def _count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
+def count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
+    """Return the number of namespaces, topics, versions and deletions of steps; `registered` and `deleted` are the verbs after the last two."""
     namespaces = len({step.name for step in steps if isinstance(step.name, NamespaceName)})
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
     versions = sum(isinstance(step, RegisterVersion) for step in steps)
@@ -289,66 +230,3 @@ def _count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -
     parts += [f"{format_count(versions, 'version')} {registered}"] if versions else []
     parts += [f"{format_count(deletions, 'schema')} {deleted}"] if deletions else []
     return ", ".join(parts) or "nothing"
-
-
-def _indent(lines: list[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
-
-
-def make_result_document(result: ApplyResult, run: Json | None = None, topics: list[Json] | None = None) -> Json:
-    """Return the document that `apply --result` writes when it has ended; keys are not renamed within a format version.
-
-    Args:
-        result: the result of the apply.
-        run: the run of the build server (see `core.environment`), or None.
-        topics: the version numbers afterwards (see `version_lists.topic_value`), or None if they were not read.
-    """
-    outcome = "partly applied" if result.done else "failed"
-    if not result.remaining_steps and not result.plan.leaves_out and result.failure is None:
-        outcome = "applied"
-    return {
-        **_common_values(result.plan, run),
-        "outcome": outcome,
-        "failure": None if result.failure is None else str(result.failure),
-        "left": [
-            {
-                "step": number,
-                "reason": UNFINISHED
-                if number in result.unfinished
-                else str(result.failures.get(number) or result.stopped or UNTRIED),
-            }
-            for number, _ in result.remaining_steps
-        ],
-        "topics": topics,
-        "done": list(result.done),
-    }
-
-
-def make_started_document(plan: Plan, run: Json | None) -> Json:
-    """Return the document that `apply --result` writes at its start; it keeps this content if `apply` is killed."""
-    return {
-        **_common_values(plan, run),
-        "outcome": "started",
-        "failure": None,
-        "left": None,
-        "topics": None,
-        "done": [],
-    }
-
-
-def make_unapplied_document(plan: Plan, run: Json | None) -> Json:
-    """Return the document of a plan that was not carried out, with the keys of `make_result_document`."""
-    return {**make_started_document(plan, run), "outcome": "not applied"}
-
-
-def _common_values(plan: Plan, run: Json | None) -> Json:
-    values = document(plan)
-    return {
-        "format_version": FORMAT_VERSION,
-        **{key: values[key] for key in ("schemactl", "target", "registry", "approved", "whole")},
-        "time_s": int(time.time()),
-        "ci": run,
-        "plan": values["digest"],
-        "steps": values["steps"],
-        "left_out": values["left_out"],
-    }

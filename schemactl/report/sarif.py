@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from schemactl.checks.check_report import Cause, CheckReport
+from schemactl.checks.check_report import CheckReport
 from schemactl.core.edits import LineEdit
 from schemactl.core.environment import get_home_page, get_version
 from schemactl.core.errors import Source
@@ -16,7 +15,7 @@ from schemactl.core.findings import Finding
 from schemactl.core.names import format_kind_name
 from schemactl.core.rules import Rule, find_page, get_all_rules
 from schemactl.core.wording import describe_waiver, format_version_numbers
-from schemactl.report.causes import ShownCause, rank_causes
+from schemactl.report.causes import ShownCause, compute_cause_fingerprint, rank_causes
 from schemactl.report.check import summarize_check
 from schemactl.report.markdown import code, fenced, link, plain
 
@@ -139,15 +138,6 @@ def _make_fix_value(description: str, edits: Sequence[LineEdit]) -> dict[str, An
             for path, replacements in changes.items()
         ],
     }
-
-
-def compute_cause_fingerprint(cause: Cause) -> str:
-    """Return 32 hex digits that identify a cause in later runs, even if lines move or the edit is amended."""
-    primary = cause.primary_finding
-    # Findings on declarations may differ in their message only.
-    message = primary.message if primary.verdict == "declaration" else ""
-    parts = [primary.rule, str(primary.topic), primary.pointer, str(primary.direction), str(primary.against), message]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _make_location_value(source: Source, *, whole: bool = False) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from schemactl.core.wording import format_count, format_time
 from schemactl.deploy.drift_items import DriftKind
 from schemactl.deploy.geo_replication import describe_replication
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
-from schemactl.report.drift import make_broker_blocks, unreadable_block
 from schemactl.report.plan import describe_left_out
+from schemactl.report.target_blocks import make_broker_blocks, make_unreadable_block
 
 _MAX_TOPICS: Final = 30
 """The maximum number of topics with differing versions that are listed without `--all-topics`."""
@@ -139,7 +139,7 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if status.misread:
         yield f"  messages of {format_count(status.misread, 'topic')} would be misread"
     if status.unreadable:
-        yield from ("  " + "  " * line.depth + line.text for line in unreadable_block(status.unreadable))
+        yield from ("  " + "  " * line.depth + line.text for line in make_unreadable_block(status.unreadable))
     if status.accepted:
         yield f"  accepted: {_format_counts(status.accepted)}"
     if status.unused:

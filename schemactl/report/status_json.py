@@ -16,7 +16,7 @@ from schemactl.core.schema import Commit, Release
 from schemactl.deploy.broker_configuration import comparison_values
 from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.status import LastApply, LastUpload, LatestVersion, StatusReport, TargetStatus, UnknownStatus
-from schemactl.report.drift import replicated_values
+from schemactl.report.drift_json import list_replicated_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def render_json(report: StatusReport) -> str:
             TopicEntry(name, report.approved.get(name), latest_by_target)
             for name, latest_by_target in report.topics.items()
         ),
-        replicated=replicated_values(report.replicated),
+        replicated=list_replicated_values(report.replicated),
     )
     return json_text(to_json(document))
 

@@ -20,8 +20,8 @@ from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release
 from schemactl.core.terminal import clean, paint_link, supports_links, wrap_text
-from schemactl.report.check_text import list_message_parts
 from schemactl.report.headline import shorten_topic
+from schemactl.report.message_parts import list_message_parts
 
 pytestmark = pytest.mark.slow
 

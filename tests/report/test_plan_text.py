@@ -27,7 +27,8 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.deploy.apply import ApplyResult
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.report.plan import UNFINISHED, UNTRIED, make_result_document, render_plan, render_result
+from schemactl.report.apply_result import UNFINISHED, UNTRIED, make_result_document, render_result
+from schemactl.report.plan import render_plan
 
 HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, answers as of Pulsar 4.0\n"
 MISREAD = f"""\

@@ -1,0 +1,142 @@
+"""Render the result of an apply as text and JSON."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final
+
+from schemactl.core.json_values import Json
+from schemactl.core.names import TopicName
+from schemactl.core.terminal import paint
+from schemactl.core.wording import format_count
+from schemactl.deploy.apply import ApplyResult
+from schemactl.deploy.plan_json import FORMAT_VERSION, document
+from schemactl.deploy.steps import Plan
+from schemactl.report.plan import count_changes, describe_left_out
+from schemactl.report.target_blocks import make_unreadable_block
+
+_MAX_UNTRIED: Final = 50
+"""The maximum number of untried steps that are listed; the result file has all of them."""
+
+_MAX_SEPARATE: Final = 3
+"""The maximum number of failures for one reason that are shown separately."""
+
+UNFINISHED: Final = "not finished when the apply ended: the registry may still execute it"
+
+UNTRIED: Final = "not executed: an earlier step of its topic or namespace failed"
+
+
+def render_result(result: ApplyResult, *, color: bool = False) -> str:
+    """Return the failed, untried and left-out steps with their reasons, and the summary, as text."""
+    plan = result.plan
+    if not result.remaining_steps and not plan.leaves_out:
+        return paint(f"Applied: {count_changes(plan.steps, 'registered', 'deleted')}.", "green", color=color)
+    lines = []
+    for numbers_of_steps in _group_failures(result):
+        steps = [plan.steps[number - 1].describe() for number in numbers_of_steps]
+        lines.append(f"Failed: {steps[0]}")
+        if len(steps) > 1:
+            lines += _indent([f"and {format_count(len(steps) - 1, 'step')} for the same reason:"])
+            more = [f"and {len(steps) - 1 - _MAX_UNTRIED} more"] if len(steps) - 1 > _MAX_UNTRIED else []
+            lines += _indent(_indent([*steps[1 : _MAX_UNTRIED + 1], *more]))
+        lines += _indent(str(result.failures[numbers_of_steps[0]]).split("\n"))
+    if result.stopped:
+        lines += [f"Stopped: {result.stopped}"]
+    if unfinished := [plan.steps[number - 1].describe() for number in result.unfinished]:
+        lines += ["Not finished; the registry may still execute these steps:", *_indent(unfinished)]
+    started = {*result.failures, *result.unfinished}
+    if untried := [step.describe() for number, step in result.remaining_steps if number not in started]:
+        more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []
+        lines += ["Not tried:", *_indent([*untried[:_MAX_UNTRIED], *more])]
+    if plan.leaves_out:
+        reasons = [f"{refusal.name}: {refusal.message}" for refusal in plan.refusals]
+        reasons += [line.text for line in make_unreadable_block(plan.unreadable)[1:]]
+        lines += ["Left out:", *_indent(reasons)]
+    if result.remaining_steps:
+        total = f"Applied {len(result.done)} of {format_count(len(plan.steps), 'step')}"
+    else:
+        total = f"Applied: {count_changes(plan.steps, 'registered', 'deleted')}"
+    suffix = f"; left out: {describe_left_out(plan)}" if plan.leaves_out else ""
+    lines.append(paint(f"{total}{suffix}.", "red", color=color))
+    return "\n".join(lines)
+
+
+def _group_failures(result: ApplyResult) -> list[list[int]]:
+    """Return the numbers of the failed steps, together where the errors differ only in names, numbers and paths of the steps."""
+    groups: dict[tuple[type, str], list[int]] = {}
+    for number, error in result.failures.items():
+        name = result.plan.steps[number - 1].name
+        names = [name.topic, str(name.namespace_name)] if isinstance(name, TopicName) else [str(name)]
+        reason = re.sub(r"\b(?:GET|PUT|POST|DELETE) \S+", "REQUEST", str(error))
+        for word in names:
+            reason = re.sub(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", "NAME", reason)
+        groups.setdefault((type(error), reason), []).append(number)
+    grouped = []
+    for group in groups.values():
+        # A few failures are easier to read one after the other.
+        grouped += [group] if len(group) > _MAX_SEPARATE else [[number] for number in group]
+    return sorted(grouped)
+
+
+def _indent(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def make_result_document(result: ApplyResult, run: Json | None = None, topics: list[Json] | None = None) -> Json:
+    """Return the document that `apply --result` writes when it has ended; keys are not renamed within a format version.
+
+    Args:
+        result: the result of the apply.
+        run: the run of the build server (see `core.environment`), or None.
+        topics: the version numbers afterwards (see `version_numbers.topic_value`), or None if they were not read.
+    """
+    outcome = "partly applied" if result.done else "failed"
+    if not result.remaining_steps and not result.plan.leaves_out and result.failure is None:
+        outcome = "applied"
+    return {
+        **_list_common_values(result.plan, run),
+        "outcome": outcome,
+        "failure": None if result.failure is None else str(result.failure),
+        "left": [
+            {
+                "step": number,
+                "reason": UNFINISHED
+                if number in result.unfinished
+                else str(result.failures.get(number) or result.stopped or UNTRIED),
+            }
+            for number, _ in result.remaining_steps
+        ],
+        "topics": topics,
+        "done": list(result.done),
+    }
+
+
+def make_started_document(plan: Plan, run: Json | None) -> Json:
+    """Return the document that `apply --result` writes at its start; it keeps this content if `apply` is killed."""
+    return {
+        **_list_common_values(plan, run),
+        "outcome": "started",
+        "failure": None,
+        "left": None,
+        "topics": None,
+        "done": [],
+    }
+
+
+def make_unapplied_document(plan: Plan, run: Json | None) -> Json:
+    """Return the document of a plan that was not carried out, with the keys of `make_result_document`."""
+    return {**make_started_document(plan, run), "outcome": "not applied"}
+
+
+def _list_common_values(plan: Plan, run: Json | None) -> Json:
+    values = document(plan)
+    return {
+        "format_version": FORMAT_VERSION,
+        **{key: values[key] for key in ("schemactl", "target", "registry", "approved", "whole")},
+        "time_s": int(time.time()),
+        "ci": run,
+        "plan": values["digest"],
+        "steps": values["steps"],
+        "left_out": values["left_out"],
+    }
