@@ -107,6 +107,28 @@ def test_known_fields_change_no_types(namespace: str | None) -> None:
             check_types(reader, text)
 
 
+def test_known_fields_change_no_types_of_records_with_other_names() -> None:
+    reader = FileTypesReader(read_strictly)
+    heads = [
+        *(
+            f'"type": "record", "name": "{name}"'
+            for name in ("A", "B", "null", "record", "array", "Order$", "a.B", "Ü", "")
+        ),
+        '"type": "record", "n\\u0061me": "A", "name": "B"',
+        '"type": "record", "name": "A", "name": "B"',
+        '"type": "record", "doc": "\\"name\\": \\"C\\"", "name": "A"',
+        '"type": "record", "doc": "name", "name": "A"',
+        '"type": "record", "doc": "A", "n\\u0061me": "A"',
+        '"type": "record", "name": "C", "alias": "C"',
+        '"type": "record", "name": 1',
+        '"type": "record"',
+    ]
+    for fields in 2 * [ID_TEXT, f"{ID_TEXT}, {NOTE_TEXT}"]:
+        for head in heads:
+            for namespace in ("", '"namespace": "com.acme", ', '"namespace": "A", '):
+                check_types(reader, f'{{{head}, {namespace}"fields": [{fields}]}}')
+
+
 def test_known_fields_change_no_types_of_random_definitions() -> None:
     reader = FileTypesReader(read_strictly)
     for seed in range(300):

@@ -35,6 +35,10 @@ _STAND_IN_NUMBER: Final = "7071067811865476"
 _STAND_IN: Final = f"[{_STAND_IN_NUMBER}]"
 """The JSON value in place of known fields. A number is written in one way, so a text without these digits has no such value."""
 
+_NAME: Final = re.compile(r'"name"[ \t\r\n]*+:[ \t\r\n]*+"([A-Za-z_][A-Za-z_0-9]*+)"')
+_STAND_IN_NAME: Final = f"Record{_STAND_IN_NUMBER}"
+"""The name of a record that stands for records of all names."""
+
 _STAND_IN_TEXT: Final = "\0"
 """The text of known fields in the composition of a frame, whose names and defaults have no control characters."""
 
@@ -122,11 +126,23 @@ class FileTypesReader:
         separator = _BETWEEN_FIELDS.search(text, start)
         bodies = text[start + 1 : end].split(separator[0]) if separator else [text[start + 1 : end]]
         fields = self._find_fields(bodies)
+        known_fields = [field for field in fields if field]
+        if not known_fields:
+            return None
+        check_limits(text)
 
-        # The record without its known fields
-        groups: list[list[_KnownField]] = []
-        parts: list[str] = []
-        if None in fields:
+        # The record without its known fields. If it has no others, which could refer to it, one frame serves records of all names.
+        before, after = text[:start], text[end + 1 :]
+        name = ""
+        if len(known_fields) == len(fields):
+            groups = [known_fields]
+            frame_text = f"{before}{_STAND_IN}{after}"
+            if (match := _NAME.search(before)) and match[1] not in PRIMITIVES:
+                name = match[1]
+                frame_text = f"{before[: match.start(1)]}{_STAND_IN_NAME}{before[match.end(1) :]}{_STAND_IN}{after}"
+        else:
+            groups = []
+            parts: list[str] = []
             is_in_group = False
             for body, field in zip(bodies, fields, strict=True):
                 if field is None:
@@ -137,13 +153,7 @@ class FileTypesReader:
                     groups.append([field])
                     parts.append(_STAND_IN)
                 is_in_group = field is not None
-        else:
-            groups.append([field for field in fields if field])
-            parts.append(_STAND_IN)
-        if not groups:
-            return None
-        check_limits(text)
-        frame_text = f"{text[:start]}{','.join(parts)}{text[end + 1 :]}"
+            frame_text = f"{before}{','.join(parts)}{after}"
         if frame_text in self._frames:
             frame = self._frames[frame_text]
         else:
@@ -153,8 +163,7 @@ class FileTypesReader:
         if frame is None:
             return None
 
-        known_fields = [field for group in groups for field in group]
-        names = frame.names.union([field.name for field in known_fields])
+        names = {*frame.names, *[field.name for field in known_fields]}
         if len(names) < len(frame.names) + len(known_fields):
             return None
         root, types = frame.types.composition
@@ -162,14 +171,18 @@ class FileTypesReader:
         record_text = record.text
         for group in groups:
             record_text = record_text.replace(_STAND_IN_TEXT, ",".join([field.text for field in group]), 1)
-        types = {**types, frame.full_name: Type(record_text, record.uses)}
+        full_name = frame.full_name
+        if name:
+            full_name = full_name.replace(_STAND_IN_NAME, name)
+            root, types = Type(f"<{full_name}>", frozenset([full_name])), {}
+        types = {**types, full_name: Type(record_text, record.uses)}
         depth = frame.types.depth + max([field.brackets for field in known_fields])
         return FileTypes(Composition(root, types), frame.types.missing, depth, is_plain=True)
 
     def _find_fields(self, bodies: list[str]) -> list[_KnownField | None]:
         """Return the field of each text inside the braces, or None for a field that is not plain, leads to a named type, or is new."""
         known_fields = self._fields
-        fields = [known_fields.get(body) for body in bodies]
+        fields = [*map(known_fields.get, bodies)]
         new_bodies = [body for body in bodies if body not in known_fields] if None in fields else []
         if not new_bodies:
             return fields
@@ -184,7 +197,7 @@ class FileTypesReader:
             known_fields[body] = self._parse_field(f"{{{body}}}")
             if len(known_fields) > _MAX_CACHED_FIELDS:
                 del known_fields[next(iter(known_fields))]
-        return [known_fields.get(body) for body in bodies]
+        return [*map(known_fields.get, bodies)]
 
     def _parse_field(self, text: str) -> _KnownField | None:
         try:
