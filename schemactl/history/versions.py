@@ -432,17 +432,16 @@ class VersionDerivation:
         old_entries: dict[str, Entry | None] = {}
         changed_paths: list[str] = []
         for change in commit.changes:
-            old_entry = earlier.entry(change.path)
-            if self._is_declaration_file(change.path) or change.path.endswith(PROJECT_FILE):
-                old_entries[change.path] = old_entry
+            path = change.path
+            old_entry = old_entries[path] = earlier.entry(path)
             new_entry = create_entry(change.mode, change.blob)
             # Declarations cannot depend on a file with another suffix, but on the fact that a path is not a file.
-            is_relevant = change.path == self._project.path or change.path.endswith(SUFFIXES)
+            is_relevant = path.endswith(SUFFIXES) or path == self._project.path
             if new_entry and new_entry.kind == "file" and not is_relevant:
                 new_entry = None
             if new_entry != old_entry:
-                self._writer.record_entry(change.path, new_entry)
-                changed_paths.append(change.path)
+                self._writer.record_entry(path, new_entry)
+                changed_paths.append(path)
         if not self._is_counting:
             if commit.commit.id != self._adopted:
                 self._writer.end()
@@ -452,8 +451,10 @@ class VersionDerivation:
             changed_paths, old_entries = sorted(self._writer.paths()), {}
         self._check_moved_projects(commit.commit, old_entries)
 
-        # Declarations: the schemas whose declaration changed, and the schemas that use a changed file
+        # Declarations: the schemas whose declaration changed, the documents of schemas of which only the definition changed, and the
+        # schemas that use a changed file
         declared: set[str] = set()
+        redefined: dict[str, TopicDocument] = {}
         using: set[str] = set()
         for index, path in enumerate(changed_paths):
             if path == self._project.path:
@@ -464,32 +465,37 @@ class VersionDerivation:
                 rows = (*earlier.list_declarations_in(path), *self._writer.list_declarations_in(path))
                 declared.update(row.schema for row in rows if row.schema)
             elif self._is_declaration_file(path):
-                declared |= self._read_declarations(path, old_entries.get(path))
+                if document := self._read_redefined_topic(path):
+                    redefined[document.topic.name.schema_id] = document
+                else:
+                    declared |= self._read_declarations(path, old_entries.get(path))
                 if self._writer.record_part(RecordedPart(index + 1)):
                     on_save()
             using |= _list_users(earlier, path)
 
         # Definitions of the changed schemas
         path_set = {*changed_paths}
-        changed_schemas = declared | {
-            schema for schema in using - declared if not self._update_digest(schema, path_set)
-        }
-        # Files that several topics share are read once for all of them.
+        for schema in using.union(redefined) - declared:
+            if not self._record_new_definition(schema, redefined.get(schema), path_set):
+                declared.add(schema)
         if self._include is None or self._project.path in path_set:
             self._include = read_include_at(self._repository, self._writer.read_current(), self._project)
-        include = self._include
-        definitions = Definitions(self._files, shared=self._definition_files, blob=self._files.blob, include=include)
-        remaining_schemas = sorted(schema for schema in changed_schemas if schema > recorded.schema)
-        documents_by_schema = {schema: self._list_documents(schema) for schema in remaining_schemas}
-        # A topic that is declared twice has a problem, and its definitions are not read.
-        documents = [sources[0][0] for sources in documents_by_schema.values() if len(sources) == 1]
-        self._digests.compile(
-            [declaration for document in documents for declaration in document.declarations], definitions
-        )
-        for schema, sources in documents_by_schema.items():
-            self._record_topics(schema, sources, definitions)
-            if self._writer.record_part(RecordedPart(len(changed_paths), schema)):
-                on_save()
+        remaining_schemas = sorted(schema for schema in declared if schema > recorded.schema)
+        if remaining_schemas:
+            # Files that several topics share are read once for all of them.
+            definitions = Definitions(
+                self._files, shared=self._definition_files, blob=self._files.blob, include=self._include
+            )
+            documents_by_schema = {schema: self._list_documents(schema) for schema in remaining_schemas}
+            # A topic that is declared twice has a problem, and its definitions are not read.
+            documents = [sources[0][0] for sources in documents_by_schema.values() if len(sources) == 1]
+            self._digests.compile(
+                [declaration for document in documents for declaration in document.declarations], definitions
+            )
+            for schema, sources in documents_by_schema.items():
+                self._record_topics(schema, sources, definitions)
+                if self._writer.record_part(RecordedPart(len(changed_paths), schema)):
+                    on_save()
         self._writer.end()
 
     def _is_declaration_file(self, path: str) -> bool:
@@ -527,19 +533,26 @@ class VersionDerivation:
                     fix=f"add `{relative_root}` to `previous_roots` in {self._project.path}",
                 )
 
+    def _read_redefined_topic(self, path: str) -> TopicDocument | None:
+        """Return the document of a changed file, or None if anything besides the definition of its only topic changed."""
+        old_topic = self._declared_topics.pop(path, None)
+        new_entry = self._files.entry(path)
+        if new_entry is None or new_entry.kind != "file":
+            return None
+        read = self._read_documents(path, new_entry.blob)
+        if len(read.documents) != 1 or read.problems or not isinstance(document := read.documents[0], TopicDocument):
+            return None
+        self._declared_topics[path] = document.topic
+        # See `read_documents`.
+        return document if document.topic is old_topic else None
+
     def _read_declarations(self, path: str, old_entry: Entry | None) -> set[str]:
         """Record the declarations of a changed file, and return the schemas that it declared or declares."""
-        old_topic = self._declared_topics.pop(path, None)
         new_entry = self._files.entry(path)
         read = Documents(path)
         if new_entry:
             read = self._read_documents(path, new_entry.blob if new_entry.kind == "file" else None)
         problems = read.problems
-        if len(read.documents) == 1 and not problems and isinstance(only := read.documents[0], TopicDocument):
-            self._declared_topics[path] = only.topic
-            if only.topic is old_topic:
-                # Only the definition has changed (see `read_documents`).
-                return {only.topic.name.schema_id}
         old_rows = self._writer.list_declarations_in(path)
         new_rows: list[tuple[str, str | None, str | None]] = []
         for document in read.documents:
@@ -589,28 +602,39 @@ class VersionDerivation:
             self._large_documents[key] = documents
         return documents
 
-    def _update_digest(self, schema: str, changed_paths: AbstractSet[str]) -> bool:
-        """Update the topics of a schema without an inspection, if only files with types that it uses have changed.
+    def _record_new_definition(
+        self, schema: str, document: TopicDocument | None, changed_paths: AbstractSet[str]
+    ) -> bool:
+        """Record the definition of a schema whose declaration is otherwise the recorded one.
+
+        Args:
+            schema: the schema, of which a file or the inline definition changed.
+            document: its new document, if the inline definition changed.
+            changed_paths: the changed files.
 
         Returns:
-            Whether that was possible.
+            Whether that was possible: the definition is in Avro, and has no problems.
         """
         recorded = self._recorded_topics.get(schema)
-        parts = recorded.inspection.parts if recorded else None
-        # A topic with kinds has no single inspection: it is read as a whole.
-        if recorded is None or parts is None:
+        if recorded is None:
             return False
-        if not select_dependencies(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys():
-            return False
-        type_ = recorded.inspection.type
-        combined = self._digests.refresh(type_, parts)
+        old_document, path, parts = recorded
+        if document or not select_dependencies(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys():
+            document = document or old_document
+            if document.topic is not old_document.topic or document.clients or document.schema is None:
+                return False
+            new_parts = self._digests.read_parts(document.schema)
+            if new_parts is None:
+                return False
+            parts = new_parts
+            self._recorded_topics[schema] = RecordedTopic(document, path, parts)
+            self._writer.record_definition_files(schema, parts.paths)
+        combined = self._digests.combine(parts)
         if combined is None:
             return False
-        for domain in DOMAINS:
-            state = self._writer.find_state(schema, domain)
-            if state and not state.deleted:
-                definition = DefinitionRow("", type_.name, combined.digest, is_plain=combined.is_plain)
-                self._writer.set_definitions(schema, domain, state.path, [definition])
+        row = DefinitionRow("", parts.type.name, combined.digest, is_plain=combined.is_plain)
+        topic = old_document.topic
+        self._writer.set_definitions(schema, topic.name.domain, path, [row], topic.generation)
         return True
 
     def _list_documents(self, schema: str) -> list[tuple[TopicDocument, str]]:
@@ -626,13 +650,7 @@ class VersionDerivation:
     ) -> None:
         """Record the current declarations of a schema's topics (tenant/namespace/topic)."""
         documents = [document for document, _ in declared]
-        recorded = self._recorded_topics.pop(schema, None)
-        if (
-            recorded
-            and len(documents) == 1
-            and self._record_new_definition(schema, *declared[0], recorded, definitions)
-        ):
-            return
+        self._recorded_topics.pop(schema, None)
         problems: list[tuple[TopicDocument, Problem]] = []
         for document in documents[1:]:
             message = f"{document.topic.name} is declared twice, first at {documents[0].source}"
@@ -653,8 +671,8 @@ class VersionDerivation:
                 if inspection.digest:
                     row = DefinitionRow(key, inspection.type.name, inspection.digest, is_plain=inspection.is_plain)
                     definition_rows.append(row)
-                    if not document.kinds:
-                        self._recorded_topics[schema] = RecordedTopic(document.topic, inspection)
+                    if not document.kinds and inspection.parts:
+                        self._recorded_topics[schema] = RecordedTopic(document, declared[0][1], inspection.parts)
             self._writer.record_definition_files(schema, paths)
             if document.kinds and not problems:
                 results = [definitions.read(declaration) for declaration in document.declarations]
@@ -681,25 +699,6 @@ class VersionDerivation:
             elif state.as_of is None:
                 # The topic's state before this step still counts.
                 self._writer.set_state(schema, domain, state._replace(as_of=self._writer.step - 1))
-
-    def _record_new_definition(
-        self, schema: str, document: TopicDocument, path: str, recorded: RecordedTopic, definitions: Definitions
-    ) -> bool:
-        """Record the definition of a schema whose declaration is otherwise the recorded one.
-
-        Returns:
-            Whether that was possible: the declaration has not changed, and the definition has no problems.
-        """
-        if document.topic is not recorded.topic or document.clients or document.schema is None:
-            return False
-        inspection = self._digests.inspect(document.schema, definitions)
-        if inspection.digest is None:
-            return False
-        self._recorded_topics[schema] = RecordedTopic(document.topic, inspection)
-        self._writer.record_definition_files(schema, inspection.paths)
-        row = DefinitionRow("", inspection.type.name, inspection.digest, is_plain=inspection.is_plain)
-        self._writer.set_definitions(schema, document.topic.name.domain, path, [row], document.topic.generation)
-        return True
 
     def _read_topic_document(self, declaration: DeclarationRow) -> TopicDocument:
         current = self._files.entry(declaration.path)
@@ -739,7 +738,10 @@ def _read_include(repository: Repository, state: Cache, path: str, project: Proj
 
 def _list_users(state: Cache, path: str) -> set[str]:
     """Return the schemas whose definition includes `path` or a folder above it."""
-    return set().union(*map(state.find_users, (path, *folders_above(path))))
+    users = state.find_users(path)
+    for folder in folders_above(path):
+        users |= state.find_users(folder)
+    return users
 
 
 def has_schema_file(change: ChangedFile) -> bool:
@@ -782,9 +784,10 @@ class SharedTypes(NamedTuple):
 
 
 class DefinitionParts(NamedTuple):
-    """A definition that may use types of other files.
+    """A definition in Avro that may use types of other files.
 
     Attributes:
+        type: the schema type.
         own: the hashes of its root and of the types that its text defines.
         depth: the nesting of its text.
         size: the number of characters of its text.
@@ -793,6 +796,7 @@ class DefinitionParts(NamedTuple):
         is_plain: whether its text is plain (see `formats.avro.plain`).
     """
 
+    type: SchemaType
     own: frozenset[bytes]
     depth: int
     size: int
@@ -808,8 +812,7 @@ class Inspection(NamedTuple):
         digest: of the definition; None if it has problems.
         type: the schema type.
         paths: every file of the definition, including missing ones.
-        parts: the parts from which the digest can be refreshed if only files with types that it uses change; None if it
-            needs another inspection.
+        parts: the parts from which the digest was combined, or None.
         problems: of the definition.
         depends_on_protoc: whether another release of protoc may accept the definition.
         is_plain: whether the definition is known to be plain (see `formats.avro.plain`).
@@ -825,14 +828,15 @@ class Inspection(NamedTuple):
 
 
 class RecordedTopic(NamedTuple):
-    """A topic without kinds, and the inspection of its definition, which had no problems."""
+    """A topic without kinds and with a definition in Avro without problems: its document, the path of that, and the definition."""
 
-    topic: Topic
-    inspection: Inspection
+    document: TopicDocument
+    path: str
+    parts: DefinitionParts
 
 
 class CombinedDigest(NamedTuple):
-    """The digest of a definition in several files, and whether all of them are plain."""
+    """The digest of a definition, and whether all its files are plain."""
 
     digest: bytes
     is_plain: bool
@@ -872,11 +876,9 @@ class DefinitionDigests:
 
     def inspect(self, declaration: SchemaDeclaration, definitions: Definitions) -> Inspection:
         """Read the current definition of a declaration; `definitions` reads the same files."""
-        if is_avro(declaration.type) and not declaration.proto and isinstance(declaration.definition, str):
-            parts = self._read_parts(declaration, declaration.definition)
-            if parts and (combined := self.refresh(declaration.type, parts)):
-                digest, is_plain = combined
-                return Inspection(digest, declaration.type, parts.paths, parts, is_plain=is_plain)
+        parts = self.read_parts(declaration)
+        if parts and (combined := self.combine(parts)):
+            return Inspection(combined.digest, parts.type, parts.paths, parts, is_plain=combined.is_plain)
         if _is_proto_file(declaration) and (proto_input := definitions.read_proto(declaration)):
             identity_ = self._file_digests.identify(proto_input.to_compile(declaration.message))
             if identity_ is not None:
@@ -898,8 +900,8 @@ class DefinitionDigests:
             problem = Problem(source, error.message, error.fix)
             return Inspection(None, type_, read.paths, problems=(problem,))
 
-    def refresh(self, type_: SchemaType, parts: DefinitionParts) -> CombinedDigest | None:
-        """Compute the digest from the current revisions of the other files, or return None if it needs an inspection."""
+    def combine(self, parts: DefinitionParts) -> CombinedDigest | None:
+        """Compute the digest from the parts and the current revisions of the other files, or return None if it needs an inspection."""
         hashes, depth, size, is_plain = parts.own, parts.depth, parts.size, parts.is_plain
         for path, (names, taken_names) in parts.taken.items():
             types = self._read_shared_types(path)
@@ -911,22 +913,25 @@ class DefinitionDigests:
             is_plain = is_plain and types.is_plain
         if depth > MAX_DEPTH or size > _MAX_COMBINED_SIZE:
             return None
-        return CombinedDigest(combine_hashes(type_, hashes), is_plain)
+        return CombinedDigest(combine_hashes(parts.type, hashes), is_plain)
 
-    def _read_parts(self, declaration: SchemaDeclaration, definition: str) -> DefinitionParts | None:
-        """Read the parts of a definition, or return None if it is unusual or has problems."""
+    def read_parts(self, declaration: SchemaDeclaration) -> DefinitionParts | None:
+        """Read the parts of a definition, or return None if it is not in Avro, is unusual, or has problems."""
+        definition = declaration.definition
+        if not isinstance(definition, str) or declaration.proto or not is_avro(declaration.type):
+            return None
         is_inline = declaration.is_inline
         written = _resolve_paths(declaration.text.path, None if is_inline else definition, declaration.references)
         if written is None:
             return None
         paths, references, folders = written.paths, written.references, written.folders
-        try:
-            matched_paths = {
-                path for pattern in written.patterns for path in files_of(self._files, written.folder, pattern)
-            }
-        except ValueError:
-            return None
-        if not all(map(self._is_usual, paths)) or (written.patterns and not matched_paths):
+        matched_paths: set[str] = set()
+        for pattern in written.patterns:
+            try:
+                matched_paths.update(files_of(self._files, written.folder, pattern))
+            except ValueError:
+                return None
+        if written.patterns and not matched_paths:
             return None
         types_by_path: dict[str, SharedTypes] = {}
         names: set[str] = set()
@@ -936,7 +941,10 @@ class DefinitionDigests:
                 return None
             types_by_path[path] = types
             names.update(types.reached)
-        text = definition if is_inline else self._read_text(paths[0])
+        text: str | None = definition
+        if not is_inline:
+            blob = self._find_avro_blob(paths[0])
+            text = self._read_text(paths[0], blob) if blob else None
         parsed = _parse_file(text, names, self._file_types) if text is not None else None
         if text is None or parsed is None:
             return None
@@ -948,29 +956,31 @@ class DefinitionDigests:
             # A file that only matches a pattern matters if the definition uses one of its types.
             if path in references or not parsed.missing.isdisjoint(types.reached)
         }
-        return DefinitionParts(
-            own, parsed.depth, len(text), taken, frozenset([*paths, *folders, *taken]), parsed.is_plain
-        )
+        all_paths = frozenset([*paths, *folders, *taken])
+        return DefinitionParts(declaration.type, own, parsed.depth, len(text), taken, all_paths, parsed.is_plain)
 
     def _read_shared_types(self, path: str) -> SharedTypes | None:
-        """Read the types that a file defines for others, or return None if it is unusual or has problems."""
-        entry = self._files.entry(path)
-        if entry is None or not self._is_usual(path):
+        """Read the types that a file defines for others, or return None if it is not in Avro, is unusual, or has problems."""
+        blob = self._find_avro_blob(path)
+        if blob is None:
             return None
-        if entry.blob not in self._types_by_blob:
-            text = self._read_text(path)
+        if blob not in self._types_by_blob:
+            text = self._read_text(path, blob)
             parsed = _parse_file(text, frozenset(), self._file_types) if text is not None else None
-            self._types_by_blob[entry.blob] = _list_shared_types(parsed, len(text)) if text and parsed else None
+            self._types_by_blob[blob] = _list_shared_types(parsed, len(text)) if text and parsed else None
             if len(self._types_by_blob) > _MAX_CACHED_FILES:
                 del self._types_by_blob[next(iter(self._types_by_blob))]
-        return self._types_by_blob[entry.blob]
+        return self._types_by_blob[blob]
 
-    def _is_usual(self, path: str) -> bool:
-        return path.endswith(AVRO_SUFFIXES) and self._files.kind(path) == "file"
+    def _find_avro_blob(self, path: str) -> str | None:
+        """Return the blob id of a file of Avro, or None if the path is not one."""
+        entry = self._files.entry(path)
+        return entry.blob if entry and entry.kind == "file" and path.endswith(AVRO_SUFFIXES) else None
 
-    def _read_text(self, path: str) -> str | None:
+    def _read_text(self, path: str, blob: str) -> str | None:
+        """Return the text of the file at `path` with this blob, or None if it has problems."""
         try:
-            return decode(path, read_bytes(self._files, path))
+            return decode(path, get_content(path, self._files.repository.blob(blob)))
         except DeclarationError:
             return None
 
@@ -1017,11 +1027,14 @@ def _parse_file(text: str, other_names: AbstractSet[str], reader: FileTypesReade
         types = reader.read(text)
     except (DeclarationError, InvalidSchema):
         return None
-    # A name without namespace could mean another type if types were defined in another order.
-    other_simple_names = {name.rpartition(".")[2] for name in other_names}
-    own_simple_names = {name.rpartition(".")[2] for name in types.composition.types.keys() - types.missing}
-    if not types.missing <= other_names or not other_simple_names.isdisjoint(own_simple_names):
+    if not types.missing <= other_names:
         return None
+    if other_names:
+        # A name without namespace could mean another type if types were defined in another order.
+        other_simple_names = {name.rpartition(".")[2] for name in other_names}
+        own_simple_names = {name.rpartition(".")[2] for name in types.composition.types.keys() - types.missing}
+        if not other_simple_names.isdisjoint(own_simple_names):
+            return None
     return types
 
 
