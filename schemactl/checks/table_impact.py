@@ -184,6 +184,8 @@ def _may_have_column(schema: SchemaInfo, name: str) -> bool:
     """Return whether a schema may have a column, anywhere, with a name that ignores case; a long history need not be parsed."""
     if not is_known_plain(schema) or _MADE_UP_COLUMN.fullmatch(name):
         return True
+    if not schema.may_mention(name):
+        return False
     text = schema.schema.decode().casefold()
     return name in text or "\\u" in text
 

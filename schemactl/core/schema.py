@@ -158,6 +158,10 @@ class SchemaInfo:
         """Return the definition with more properties, which do not belong to its content."""
         return replace(self, properties={**self.properties, **properties})
 
+    def may_mention(self, name: str) -> bool:  # noqa: ARG002  nothing is known of a definition that was read before
+        """Return whether the definition may mention a name of ASCII letters, digits and `_`, in any case, without reading it."""
+        return True
+
     def load(self) -> SchemaInfo:
         """Read the definition from Git unless it was read before, and return it."""
         return self
@@ -230,22 +234,37 @@ class DeferredInfo(SchemaInfo):
         is_plain: whether `formats.avro.plain.is_plain` is known to be true.
     """
 
-    __slots__ = ("_read", "_read_again", "digest", "is_plain")
+    __slots__ = ("_may_mention", "_read", "_read_again", "digest", "is_plain")
 
     digest: bytes | None
     is_plain: bool
 
     @classmethod
     def of(
-        cls, type_: SchemaType, read: Callable[[], SchemaInfo], *, digest: bytes | None = None, is_plain: bool = False
+        cls,
+        type_: SchemaType,
+        read: Callable[[], SchemaInfo],
+        *,
+        digest: bytes | None = None,
+        is_plain: bool = False,
+        may_mention: Callable[[str], bool] = lambda _: True,
     ) -> SchemaInfo:
-        """Return a definition that `read` returns on first use, with the facts that are known before."""
+        """Return a definition that `read` returns on first use, with the facts that are known before.
+
+        `may_mention` is the answer of the method of this name.
+        """
         info = cls.__new__(cls)
         object.__setattr__(info, "type", type_)
         object.__setattr__(info, "_read", read)
         object.__setattr__(info, "digest", digest)
         object.__setattr__(info, "is_plain", is_plain)
+        object.__setattr__(info, "_may_mention", may_mention)
         return info
+
+    def may_mention(self, name: str) -> bool:
+        """See `SchemaInfo.may_mention`."""
+        may_mention: Callable[[str], bool] | None = getattr(self, "_may_mention", None)
+        return may_mention is None or may_mention(name)
 
     def load(self) -> SchemaInfo:
         """Read the definition unless it was read before, and return it."""
@@ -276,6 +295,7 @@ class DeferredInfo(SchemaInfo):
         info = super().add_properties(properties)
         object.__setattr__(info, "digest", getattr(self, "digest", None))
         object.__setattr__(info, "is_plain", getattr(self, "is_plain", False))
+        object.__setattr__(info, "_may_mention", getattr(self, "_may_mention", None))
         return info
 
     def __getattr__(self, name: str) -> Any:

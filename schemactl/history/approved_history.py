@@ -44,10 +44,10 @@ from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, 
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
-from schemactl.declare.files import SUFFIXES, Files, WorktreeFiles, read_bytes, shown
+from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, WorktreeFiles, read_bytes, shown
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients
-from schemactl.declare.references import folders_above
+from schemactl.declare.references import folders_above, is_folder
 from schemactl.declare.waivers import read_waivers
 from schemactl.formats import assign_kinds
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
@@ -659,6 +659,7 @@ class DefinitionLoader:
         # Topics of one step, and of many, mostly take types of the same files.
         self._definitions = functools.lru_cache(_MAX_CACHED_STEPS)(self._create_definitions)
         self._definition_files = DefinitionFileCache()
+        self._texts = functools.lru_cache(1)(self._read_texts)
         # The git process answers one request at a time.
         self._lock = RLock()
         weakref.finalize(self, repository.close)
@@ -692,7 +693,13 @@ class DefinitionLoader:
         A `.proto` definition is in the form `rendering`, which follows from the current declaration, because today's clients use it.
         """
         read = functools.partial(self._read_info, version.step, version.path, schema, rendering, version.kind)
-        return DeferredInfo.of(SchemaType[version.type], read, digest=version.digest, is_plain=version.is_plain)
+        return DeferredInfo.of(
+            SchemaType[version.type],
+            read,
+            digest=version.digest,
+            is_plain=version.is_plain,
+            may_mention=functools.partial(self._may_mention, schema),
+        )
 
     def defer_current_info(
         self,
@@ -763,6 +770,30 @@ class DefinitionLoader:
                 for entry in self._cache.list_revisions(path)
                 if entry.kind == "file"
             )
+
+    def _may_mention(self, schema: str, name: str) -> bool:
+        """Return whether any definition of a topic may mention a name: its files are searched, which takes a tenth of reading them."""
+        text = self._texts(schema)
+        return text is None or re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", text) is not None
+
+    def _read_texts(self, schema: str) -> str | None:
+        """Read all revisions of the files of a topic's definitions as one text without case, or return None if names in it may be escaped."""
+        with self._lock:
+            declaring_paths = self._cache.list_declaring_files(schema)
+            paths = self._cache.list_all_definition_files(schema).union(declaring_paths)
+            if any(map(is_folder, paths)):
+                return None
+            self._read_counts[schema] = _FEW_VERSIONS
+            entries = [(path, entry) for path in sorted(paths) for entry in self._cache.list_revisions(path)]
+            revisions = [(path, entry.blob) for path, entry in entries if entry.kind == "file"]
+            self._repository.read_ahead(blob_id for _, blob_id in revisions)
+            texts: list[str] = []
+            for path, blob_id in revisions:
+                text = self._repository.blob(blob_id).content.decode(errors="replace")
+                if ("\\" if path.endswith(YAML_SUFFIXES) else "\\u") in text:
+                    return None
+                texts.append(text)
+        return "\n".join(texts).casefold()
 
     def _read_own_include_at(self, step: int) -> Include | None:
         """Return the import folders in the project file after a step that changed it; many steps have the same."""

@@ -338,6 +338,15 @@ class Cache:
         paths: frozenset[str] = self._read_fact(_MADE_OF, schema)
         return paths
 
+    def list_all_definition_files(self, schema: str) -> set[str]:
+        """Return the files of all definitions that the topic ever had."""
+        sql = "SELECT value FROM fact WHERE kind = :kind AND name = :name AND step <= :step"
+        return {
+            path
+            for (value,) in self._select_about(schema, sql, kind=_MADE_OF)
+            for path in _decode_fact(_MADE_OF, schema, value)
+        }
+
     def find_users(self, path: str) -> set[str]:
         """Return the schemas whose definition includes `path`."""
         return {schema for schema in self._list_linked(_MADE_OF, path) if path in self.list_definition_files(schema)}

@@ -68,6 +68,50 @@ def test_definition_is_read_when_it_is_used(
     assert (one.schema.decode(), one == other) == (record("id"), False)
 
 
+INLINE = 'topic: shop/sales/orders\nschema:\n  type: AVRO\n  definition: "%s"\n'
+
+
+@pytest.mark.parametrize(
+    ("changes", "mentioned", "unmentioned"),
+    [
+        ({"topics/orders.avsc": record("id", "Memo_2")}, ["id", "ID", "memo_2", "name"], ["memo", "_2", "other"]),
+        (
+            {
+                "topics/orders.yaml": write_declaration(more="  references: [money.avsc]\n"),
+                "topics/orders.avsc": record("id")[:-2] + ', {"name": "price", "type": "Money"}]}',
+                "topics/money.avsc": record("amount", name="Money"),
+            },
+            ["price", "amount"],
+            ["other"],
+        ),
+        (
+            {"topics/orders.yaml": f"# A note\n{write_declaration(definition=repr(record('id', 'extra')))}"},
+            ["extra"],
+            ["other"],
+        ),
+        ({"topics/orders.avsc": record("id", doc="A \\ and a \n.")}, ["id"], ["memo"]),
+        # Escaped letters may be any name.
+        ({"topics/orders.avsc": record("id", doc="Ü")}, ["id", "memo"], []),
+        ({"topics/orders.yaml": INLINE % record("id").replace('"', '\\"')}, ["id", "memo"], []),
+    ],
+    ids=["a file", "two files", "in the declaration", "escaped signs", "an escaped letter", "escapes in YAML"],
+)
+def test_names_of_a_definition_are_known_before_it_is_read(
+    topic_repository: Scratch, changes: dict[str, str], mentioned: list[str], unmentioned: list[str]
+) -> None:
+    topic_repository.commit(changes, "changed")
+    topic_repository.commit(
+        {"topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id"), "topics/money.avsc": None},
+        "back",
+    )
+    topic_repository.flush()
+    with history.Repository.open(topic_repository.path) as repository:
+        topic = history.read(repository, PROJECT).catalog.topics[ORDERS]
+    for info in filter(None, (version.info for version in topic.versions)):
+        assert [name for name in (*mentioned, *unmentioned) if info.may_mention(name)] == mentioned
+        assert repr(info) == "DeferredInfo(type=SchemaType.AVRO)"
+
+
 def test_an_attribute_that_another_thread_has_read_meanwhile_is_returned() -> None:
     info = DeferredInfo.of(SchemaType.STRING, lambda: SchemaInfo(SchemaType.STRING, b"x"))
     info.load()
