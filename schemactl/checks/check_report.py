@@ -38,9 +38,6 @@ COMPARED_BY_BROKERS: Final = frozenset(
 GATE_RULES: Final = frozenset({"GATE_CHANGED", "GATE_UNREADABLE", "DRAFT_AGAIN"})
 """The rules about effects of a change on the check of later changes. They do not make `--strict` fail."""
 
-BROKER_MESSAGE: Final = "\nIts message: "
-"""The text before the broker's own message, at the end of a finding's message."""
-
 UNDECIDED: Final = "NOT_DECIDED"
 """The rule of a problem because of which something was not judged: `check` exits with 1."""
 

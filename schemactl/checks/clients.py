@@ -10,7 +10,7 @@ from typing import Any
 
 from schemactl.broker.connect import Decision, TopicState, admit, resolve_policies_at
 from schemactl.checks import schemas
-from schemactl.checks.check_report import BROKER_MESSAGE, ClientImpact
+from schemactl.checks.check_report import ClientImpact
 from schemactl.checks.proposal import Comparison, Proposal
 from schemactl.checks.schemas import locate_breakage
 from schemactl.comparison.changes import VersionIndex
@@ -18,7 +18,7 @@ from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import LANGUAGES, Client, ClientBuild, Topic
 from schemactl.core.errors import InvalidSchema
-from schemactl.core.findings import Breakage, Finding, Verdict
+from schemactl.core.findings import Breakage, Finding, Verdict, quote_broker
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions
@@ -153,7 +153,7 @@ def check_clients(
             yield from make_finding(
                 "CLIENT_REFUSED",
                 message=f"{subject} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
-                f"after this change ({rejection.row}).{BROKER_MESSAGE}{on_one_line(rejection.first_line or rejection.error)}",
+                f"after this change ({rejection.row}).{quote_broker(on_one_line(rejection.first_line or rejection.error))}",
                 source=proposal.topic.locate(f"/clients/{index}/schema"),
             )
 

@@ -272,7 +272,7 @@ def _find_refusals(
     """Return the reasons why no order is safe, for any schemas of the clients."""
     targets = {target for row in rows for target in row.targets}
     return [
-        f"{finding.rule}: {finding.message.partition(chr(10))[0]}"
+        f"{finding.rule}: {finding.summary}"
         for finding in report.findings
         # Clients that break decide the order of the steps instead.
         if finding.topic == name

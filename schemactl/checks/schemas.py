@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from schemactl.broker.upload import VersionList
-from schemactl.checks.check_report import BROKER_MESSAGE, COMPARED_BY_BROKERS
+from schemactl.checks.check_report import COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
 from schemactl.checks.proposal import Comparison, Proposal, find_older_number_in_force
 from schemactl.comparison.compatibility import find_changed_values
@@ -17,7 +17,17 @@ from schemactl.comparison.fingerprint import compute_broker_fingerprint
 from schemactl.core.catalog import Topic
 from schemactl.core.edits import AddReserved
 from schemactl.core.errors import InvalidSchema, Source
-from schemactl.core.findings import Answer, Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
+from schemactl.core.findings import (
+    Answer,
+    Breakage,
+    DataState,
+    Direction,
+    Finding,
+    Incompatibility,
+    Outcome,
+    Verdict,
+    quote_broker,
+)
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, get_live_versions
 from schemactl.core.terminal import on_one_line
@@ -145,13 +155,12 @@ def remove_known_breakages(verdict: Verdict, proposal: Proposal, approved_schema
 def check_unprotected_readers(comparison: Comparison, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield the findings of `verdict`, which is under FULL, for a topic whose strategy does not protect readers."""
     for finding in check_readers(comparison, replace(proposal, strategy=CompatibilityStrategy.FULL), verdict):
-        reason = finding.message.partition("\n")[2]
         unprotected_finding = replace(
             finding,
             rule=UNPROTECTED,
             severity="warning",
             message=f"{proposal.topic.name} is {proposal.strategy} ({describe_policy_origin(proposal.level)}), which "
-            f"does not protect any reader. Under FULL, this finding would be {finding.rule}:\n{reason}",
+            f"does not protect any reader. Under FULL, this finding would be {finding.rule}:\n{finding.details}",
             fingerprint=proposal.make_fingerprint(
                 UNPROTECTED, finding.pointer, finding.direction, against=finding.against
             ),
@@ -245,7 +254,7 @@ def check_own_release(comparison: Comparison, proposal: Proposal, verdict: Verdi
     answer = verdict.broker
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
-    broker_message = f"{BROKER_MESSAGE}{_shorten_message(answer.message)}" if answer.message.strip() else ""
+    broker_message = quote_broker(_shorten_message(answer.message)) if answer.message.strip() else ""
     kinds_note = ""
     if proposal.broker_of_kinds and answer.outcome is Outcome.INCOMPATIBLE:
         kinds_note = " A broker compares the kinds of a topic with each other, by the strategy of the topic and not by `kinds_compatibility`."

@@ -201,13 +201,15 @@ def check_tables(comparison: Comparison, proposal: Proposal, impact: Impact | No
         pointer = pointers.find(change.path) if pointers else ""
         remaining_count = len(rewrites) - MAX_SHOWN if index == MAX_SHOWN - 1 else 0
         remark = f" The same for {remaining_count:,} more columns." if remaining_count > 0 else ""
+        landing_stop = "Landing into a Delta or Iceberg table stops until then."
         yield from comparison.make_finding(
             "TABLE_REWRITE",
             topic,
-            f"Tables fed by {topic.name}: {describe_change(change)} Landing into a Delta or Iceberg table stops until then.{remark}",
+            f"Tables fed by {topic.name}: {describe_change(change)} {landing_stop}{remark}",
             source=proposal.schema.locate(pointer),
             field=change.column,
             pointer=pointer,
+            landing_stop=landing_stop,
             fingerprint=proposal.make_fingerprint(
                 "TABLE_REWRITE", f"{pointer}#{change.column}", against=_list_latest_number(proposal)
             ),
@@ -221,6 +223,7 @@ def check_tables(comparison: Comparison, proposal: Proposal, impact: Impact | No
             lines.append(
                 f"The same for {len(other_changes) - MAX_SHOWN:,} more columns: {summarize_changes(other_changes)}."
             )
+        landing_stop = ""
         stopping_columns = list(dict.fromkeys(change.column for change in other_changes if is_stopping(change)))
         if stopping_columns:
             shown_columns = ", ".join(stopping_columns[:_MAX_NAMED_COLUMNS])
@@ -229,7 +232,8 @@ def check_tables(comparison: Comparison, proposal: Proposal, impact: Impact | No
                 if stopping_columns[_MAX_NAMED_COLUMNS:]
                 else ""
             )
-            lines.append(f"Landing into a Delta table stops at {shown_columns}{more}, until the table is rewritten.")
+            landing_stop = f"Landing into a Delta table stops at {shown_columns}{more}, until the table is rewritten."
+            lines.append(landing_stop)
         pointer = pointers.find(other_changes[0].path) if pointers and other_changes else ""
         yield from comparison.make_finding(
             "TABLE_CHANGED",
@@ -237,6 +241,7 @@ def check_tables(comparison: Comparison, proposal: Proposal, impact: Impact | No
             "\n".join([f"Tables fed by {topic.name}:", *lines]),
             source=proposal.schema.locate(pointer),
             fix=suggest_actions(other_changes, topic.name.schema_id),
+            landing_stop=landing_stop,
             fingerprint=proposal.make_fingerprint("TABLE_CHANGED", "", against=_list_latest_number(proposal)),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 
 from schemactl.core.edits import TextEdit
 from schemactl.core.errors import Source
@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 Direction = Literal["new_reads_old", "old_reads_new", "both"]
 """The reader and the writer: `new_reads_old` protects consumers that upgrade first, `old_reads_new` consumers that upgrade last."""
+
+_BROKER_MESSAGE: Final = "\nIts message: "
+"""The text before the broker's own message, at the end of a finding's message."""
 
 UpgradeFirst = Literal["consumers", "producers", "any order", "none"]
 """The clients to upgrade first to a new version; `none` if no order is safe."""
@@ -238,6 +241,7 @@ class Finding:
         owner: the owner of the affected client, or "" for the owner of the topic.
         kind: the kind of events that it concerns, or "" for the whole topic.
         predates_change: whether the approved schema has the problem as well, so that it is not an error of the change.
+        landing_stop: the sentence of `message` that says where landing stops, or "".
     """
 
     rule: str
@@ -264,6 +268,22 @@ class Finding:
     alternatives: tuple[TextEdit, ...] = ()
     kind: str = ""
     predates_change: bool = False
+    landing_stop: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The first line of the message; in a data finding, the obligation that the schema breaks."""
+        return self.message.partition("\n")[0]
+
+    @property
+    def details(self) -> str:
+        """The lines of the message after the first; in a data finding, the reason why the obligation is broken."""
+        return self.message.partition("\n")[2]
+
+    @property
+    def own_message(self) -> str:
+        """The message without the broker's message at its end."""
+        return self.message.partition(_BROKER_MESSAGE)[0]
 
     @property
     def place(self) -> Source | None:
@@ -280,6 +300,11 @@ class Finding:
         """The values that it shares with an approved waiver that names its former fingerprint."""
         former = getattr(self.fingerprint, "former", self.fingerprint)
         return (self.rule, self.topic.schema_id, former) if self.topic and former else None
+
+
+def quote_broker(message: str) -> str:
+    """Return the end of a finding's message that quotes the broker's own message."""
+    return f"{_BROKER_MESSAGE}{message}"
 
 
 class Fingerprint(str):

@@ -10,7 +10,7 @@ from itertools import takewhile
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from schemactl.checks.check_report import BROKER_MESSAGE, ORDER, Cause, CheckReport, PolicyChange, TopicCheck
+from schemactl.checks.check_report import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
 from schemactl.comparison.fingerprint import shorten_fingerprint
 from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.errors import join_first
@@ -295,7 +295,7 @@ def note_targets(item: Finding | TopicCheck | PolicyChange, report: CheckReport)
 
 def refusal_lines(refusal: Finding) -> list[str]:
     """Return the predicted answer of a broker and its consequences if waived, without the broker's message."""
-    return refusal.message.partition(BROKER_MESSAGE)[0].split("\n")
+    return refusal.own_message.split("\n")
 
 
 def waive_command(name: str, target: str, *, names_owner: bool) -> str:

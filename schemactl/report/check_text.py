@@ -109,9 +109,9 @@ def render_concise(report: CheckReport, *, color: bool = False, width: int | Non
     for cause in rank_causes(report):
         primary = cause.primary_finding
         place = str(primary.place or primary.source or report.settings)
-        message_lines = primary.message.split("\n")
-        # The first line of a data finding states the strategy, the second line explains the break.
-        reason = message_lines[1] if len(message_lines) > 1 and primary.verdict == "data" else message_lines[0]
+        reason = (
+            primary.details.partition("\n")[0] if primary.verdict == "data" and primary.details else primary.summary
+        )
         title = cause.title
         text = title if not reason or reason.startswith(title) else f"{title}: {reason}"
         severity = paint(cause.level, _COLORS[cause.level], color=color)
@@ -153,7 +153,7 @@ def _list_details(cause: ShownCause, *, color: bool) -> Iterator[tuple[str, str,
     """Yield the label, the text and the style of each line below the excerpt."""
     findings_by_proof = {proof_text(finding): finding for finding in cause.cause.findings if finding.counterexample}
     parts = [*dict.fromkeys(cause.list_lines())]
-    obligations = {finding.message.partition("\n")[0] for finding in cause.cause.findings if finding.verdict == "data"}
+    obligations = {finding.summary for finding in cause.cause.findings if finding.verdict == "data"}
     secondary: list[tuple[str, str]] = []
     has_clients = False
     for part in parts:
@@ -272,10 +272,6 @@ def _list_removed_lines(cause: ShownCause) -> Iterator[tuple[str, str]]:
 
 # Notes and tables
 
-
-_LANDING_STOPS: Final = re.compile(r"Landing into [^.]* stops[^.]*\.")
-"""The sentence of a note about tables that says where landing stops."""
-
 _MAX_STOPS: Final = 3
 
 
@@ -300,9 +296,7 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
             clients = dict.fromkeys(map(name_client, impacts))
             rules += f" for {join_first([*clients])}" if clients and group is older else ""
             # A job that stops needs an action.
-            stops = dict.fromkeys(
-                stop for cause in group for stop in _LANDING_STOPS.findall(cause.primary_finding.message)
-            )
+            stops = dict.fromkeys(stop for cause in group if (stop := cause.primary_finding.landing_stop))
             sentences = " ".join([f"{rules}.", *[*stops][:_MAX_STOPS]])
             yield f"{subject}{unchanged}: {sentences} `--notes` shows {'it' if len(group) == 1 else 'them'}."
 

@@ -67,7 +67,7 @@ def _render_suite(
         if cause.level == "waived":
             outcome = f"<skipped message={_quote_attribute(text)}></skipped>"
         else:
-            first_line = _quote_attribute(primary.message.partition("\n")[0])
+            first_line = _quote_attribute(primary.summary)
             outcome = (
                 f"<failure type={_quote_attribute(primary.rule)} message={first_line}>{_escape_text(text)}</failure>"
             )
