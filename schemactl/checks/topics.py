@@ -103,25 +103,25 @@ def _check_declared(
     """Check a declared topic with one schema, or one kind of events, which a `broker` compares with other kinds."""
     name = declared_topic.name
     (old_strategy, _), (strategy, level) = comparison.get_strategies(name)
-    change = _classify_other_change(declared_topic, approved_topic, is_same_strategy=old_strategy is strategy)
+    other_change = _classify_other_change(declared_topic, approved_topic, is_same_strategy=old_strategy is strategy)
     if (
         approved_topic
-        and not change
+        and not other_change
         and _is_same_declaration(approved_topic, declared_topic)
         and _has_approved_proto(comparison, (name, declared_topic.kind), approved_topic.schema)
     ):
         return None, []
     topic_check = TopicCheck(
         name,
-        change or "policies",
+        # A topic that has only findings, such as one about its reader, is listed among the changed policies.
+        other_change or "policies",
         strategy,
         level,
+        strategy_before=old_strategy if approved_topic and old_strategy is not strategy else None,
         source=declared_topic.source,
         owner=comparison.declared.metadata(name).owner,
         kind=declared_topic.kind,
     )
-    if approved_topic and old_strategy is not strategy:
-        topic_check = replace(topic_check, strategy_before=old_strategy)
     findings = (
         [] if declared_topic.kind else [*declarations.check_partitions(comparison, declared_topic, approved_topic)]
     )
@@ -163,8 +163,11 @@ def _check_declared(
         )
     if approved_topic and not any(finding.rule == "STRATEGY_RELAXED" for finding in findings):
         findings += declarations.check_protection(comparison, declared_topic, approved_topic)
-    is_unchanged = approved_topic and (old_strategy, approved_topic.partitions) == (strategy, declared_topic.partitions)
-    if topic_check.change in ("policies", "clients") and not findings and is_unchanged:
+    has_same_settings = (
+        approved_topic and old_strategy is strategy and approved_topic.partitions == declared_topic.partitions
+    )
+    if topic_check.change in ("policies", "clients") and not findings and has_same_settings:
+        # The report lists changed policies by themselves, and clients that no change affects not at all.
         return None, []
     return topic_check, findings
 
