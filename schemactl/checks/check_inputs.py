@@ -67,7 +67,7 @@ class CheckInputs:
 
     @cached_property
     def selected(self) -> frozenset[TopicName] | None:
-        """The requested topics: those that --topic, --namespace and the paths select, or None if all topics are checked."""
+        """The topics that --topic, --namespace and the paths select, or None if all topics are checked."""
         topics, namespaces, paths = self.request.topics, self.request.namespaces, self.request.paths
         if not topics and not namespaces and not paths:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemactl.broker.connect import Decision, TopicState, admit, resolve_policies_at
 from schemactl.checks import schemas
@@ -28,6 +28,13 @@ from schemactl.formats import counterexample, explain, find_client_defaults, ide
 from schemactl.formats.native_definitions import convert, find_rendering, list_native_parts
 
 
+class _ClientBreakage(NamedTuple):
+    """A breakage between a client's build and clients that are built with the proposed schema."""
+
+    build: ClientBuild
+    breakage: Breakage
+
+
 def list_client_impacts(proposal: Proposal, approved_topic: Topic | None = None) -> tuple[ClientImpact, ...]:
     """Return the impact of the proposal on each declared client, by team; a client without a version has the latest.
 
@@ -42,7 +49,7 @@ def list_client_impacts(proposal: Proposal, approved_topic: Topic | None = None)
         first_breakage = next(iter((*caused_breakages, *older_breakages)), None)
         numbers = tuple(build.number for build in builds if build.number is not None)
         after_build = (*_find_breakages_of_latest(client, proposal), *_find_unread_producers(client, proposal))
-        unread = next((item for item in after_build if item[1].direction == "new_reads_old"), None)
+        unread = next((item for item in after_build if item.breakage.direction == "new_reads_old"), None)
         impacts.append(
             ClientImpact(
                 client,
@@ -77,12 +84,10 @@ def check_broken_clients(comparison: Comparison, proposal: Proposal, verdict: Ve
         client_breakages = _find_client_breakages(client, proposal)
         # A producer with an older version has a separate finding.
         client_breakages += [
-            item for item in _find_unread_producers(client, proposal) if item[0].number == latest_number
+            item for item in _find_unread_producers(client, proposal) if item.build.number == latest_number
         ]
         new_breakages = [
-            (build, breakage)
-            for build, breakage in client_breakages
-            if build.number is None or not _is_in_verdict(breakage, verdict)
+            item for item in client_breakages if item.build.number is None or not _is_in_verdict(item.breakage, verdict)
         ]
         remark = ", which this change removes or declares otherwise," if client in removed_clients else ""
         older_breakages = _select_older_breakages(client, new_breakages, proposal, approved_topic)
@@ -246,19 +251,17 @@ def _list_pinned_builds(client: Client, proposal: Proposal) -> list[ClientBuild]
     return [] if client.is_latest else client.builds(proposal.versions)
 
 
-def _select_reported(breakages: list[tuple[ClientBuild, Breakage]]) -> list[tuple[ClientBuild, Breakage]]:
+def _select_reported(breakages: list[_ClientBreakage]) -> list[_ClientBreakage]:
     """Return the breakages of a client to report.
 
     This is the first breakage. If it follows from the rules of a language, these are all breakages with the same build and direction,
     because no other finding shows them.
     """
-    if not breakages or breakages[0][1].incompatibility.rule != "CLIENT_BREAKS":
+    if not breakages or breakages[0].breakage.incompatibility.rule != "CLIENT_BREAKS":
         return breakages[:1]
-    first_build, first_breakage = breakages[0]
+    first = breakages[0]
     return [
-        (build, breakage)
-        for build, breakage in breakages
-        if build == first_build and breakage.direction == first_breakage.direction
+        item for item in breakages if item.build == first.build and item.breakage.direction == first.breakage.direction
     ]
 
 
@@ -274,7 +277,7 @@ def _is_in_verdict(breakage: Breakage, verdict: Verdict) -> bool:
     )
 
 
-def _find_client_breakages(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:
+def _find_client_breakages(client: Client, proposal: Proposal) -> list[_ClientBreakage]:
     """Return the breakages of a client's versions or definition; of a client with the latest version, only by rules of its language."""
     return [
         *_find_breakages(client, _list_pinned_builds(client, proposal), proposal),
@@ -282,9 +285,7 @@ def _find_client_breakages(client: Client, proposal: Proposal) -> list[tuple[Cli
     ]
 
 
-def _find_breakages(
-    client: Client, builds: list[ClientBuild], proposal: Proposal
-) -> list[tuple[ClientBuild, Breakage]]:
+def _find_breakages(client: Client, builds: list[ClientBuild], proposal: Proposal) -> list[_ClientBreakage]:
     """Return the breakages between the client's builds and clients that are built with the proposed schema."""
     # A consumer must read new messages; all consumers must read the messages of a producer.
     strategy = CompatibilityStrategy.FORWARD if client.reads else CompatibilityStrategy.BACKWARD
@@ -298,7 +299,9 @@ def _find_breakages(
             *(language for language in reader_languages if spec(proposal.schema).has_client_rules(language)),
         ]
     return [
-        (build, breakage if build.number is not None else replace(breakage, older=on_one_line(client.file)))
+        _ClientBreakage(
+            build, breakage if build.number is not None else replace(breakage, older=on_one_line(client.file))
+        )
         for build in builds
         for language in dict.fromkeys(languages)
         for breakage in find_changed_values(
@@ -312,7 +315,7 @@ def _find_breakages(
     ]
 
 
-def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:
+def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[_ClientBreakage]:
     """Return the breaks for a consumer without `schema` by the rules of its language, which the strategy does not protect.
 
     It is built with the latest version before the change, and with the proposed version after it.
@@ -321,7 +324,7 @@ def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[tuple[
         return []
     infos = {version.number: version.info for version in proposal.versions if version.number != proposal.number}
     return [
-        (ClientBuild(breakage.against, info), breakage)
+        _ClientBreakage(ClientBuild(breakage.against, info), breakage)
         for breakage in find_changed_values(
             [version for version in proposal.versions if version.number != proposal.number],
             proposal.schema,
@@ -334,8 +337,8 @@ def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[tuple[
 
 
 def _select_older_breakages(
-    client: Client, breakages: list[tuple[ClientBuild, Breakage]], proposal: Proposal, approved_topic: Topic | None
-) -> list[tuple[ClientBuild, Breakage]]:
+    client: Client, breakages: list[_ClientBreakage], proposal: Proposal, approved_topic: Topic | None
+) -> list[_ClientBreakage]:
     """Return the breakages of an approved client's versions or definition that the approved schema has as well, at the same field."""
     if client.is_latest or not breakages or approved_topic is None or approved_topic.schema is None:
         return []
@@ -343,7 +346,7 @@ def _select_older_breakages(
         return []
     approved_proposal = replace(proposal, topic=approved_topic, schema=approved_topic.schema.load())
 
-    def identify(item: tuple[ClientBuild, Breakage], schema: SchemaInfo) -> tuple[ClientBuild, Hashable]:
+    def identify(item: _ClientBreakage, schema: SchemaInfo) -> tuple[ClientBuild, Hashable]:
         build, breakage = item
         return build, identify_breakage(breakage, new=schema, old=build.info)
 
@@ -353,7 +356,7 @@ def _select_older_breakages(
     return [item for item in breakages if identify(item, proposal.schema) in approved_keys]
 
 
-def _find_unread_producers(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:
+def _find_unread_producers(client: Client, proposal: Proposal) -> list[_ClientBreakage]:
     """Return where a consumer without `schema`, after its next build, does not read what the declared producers write.
 
     A producer without `schema` writes the latest version until its next build. It counts only under a strategy by which consumers may be
@@ -363,12 +366,12 @@ def _find_unread_producers(client: Client, proposal: Proposal) -> list[tuple[Cli
         return []
     is_upgraded_first = _protect_clients(proposal.strategy) in READS_OLD
     return [
-        (build, breakage)
+        item
         for producer in proposal.topic.clients
         if not producer.reads and client.runs_on(*producer.targets) and (is_upgraded_first or not producer.is_latest)
-        for build, breakage in _find_breakages(producer, producer.builds(proposal.versions), proposal)
+        for item in _find_breakages(producer, producer.builds(proposal.versions), proposal)
         # By the rules of another language, only consumers in that language break.
-        if breakage.incompatibility.rule != "CLIENT_BREAKS"
+        if item.breakage.incompatibility.rule != "CLIENT_BREAKS"
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -185,54 +185,45 @@ def find_subjects(
         and topic.renamed_from in older.topics
         and any(isinstance(change, TopicAdded) for change in changes_by_name.get(name, ()))
     }
-    for former_name in former_names.values():
+    for old_name in former_names.values():
         # The renamed topic appears under its new name only.
-        if former_name and all(isinstance(change, SchemaRemoved) for change in changes_by_name.get(former_name, ())):
-            changes_by_name.pop(former_name, None)
-    for kind in (NamespaceName, TopicName):
-        names: list[NamespaceName | TopicName] = [name for name in changes_by_name if isinstance(name, kind)]
-        names += [name for name in _list_changed_metadata(older, newer, kind) if name not in changes_by_name]
-        for name in sorted(names, key=str):
-            changes = changes_by_name.get(name, [])
-            is_gone = not _is_declared(newer, name)
-            metadata_changes = () if is_gone else tuple(_find_metadata_changes(older, newer, name))
-            subject = Subject(name, said=metadata_changes, is_gone=is_gone)
-            if isinstance(name, TopicName):
-                subject = replace(subject, former=former_names.get(name), since=since(name))
-                subject = _add_versions(subject, changes, older, newer, defaults, waivers)
-            yield replace(
-                subject, changes=tuple(change for change in changes if not isinstance(change, VersionsMissing))
-            )
-
-
-def _add_versions(
-    subject: Subject,
-    changes: Iterable[Change],
-    older: Catalog,
-    newer: Catalog,
-    defaults: BrokerDefaults,
-    waivers: WaiversAt,
-) -> Subject:
-    """Return the topic with its new versions, and the changes in the text of its definition."""
-    name = subject.name
-    assert isinstance(name, TopicName)  # noqa: S101  the caller checked
-    topic = newer.topics.get(name, Topic(name))
-    former_versions = older.versions(subject.former) if subject.former else ()
-    strategy, _ = newer.data_strategy(name, defaults)
-    new_versions: list[NewVersion] = []
-    parts: tuple[PartChange, ...] = ()
-    for change in changes:
-        if isinstance(change, VersionsMissing):
-            new_versions += [
-                compare_version(topic, version, strategy, waivers, former_versions) for version in change.versions
-            ]
-        elif isinstance(change, TextDiffers):
-            old_topic = older.topics.get(name)
-            old_kind = old_topic.get_kind(change.kind) if old_topic else None
-            old_schema = old_kind.schema if old_kind else old_topic.schema if old_topic else None
-            if not change.kind or old_kind:
-                parts += _find_part_changes(old_schema, change.definition)
-    return replace(subject, versions=tuple(new_versions), parts=parts)
+        if old_name and all(isinstance(change, SchemaRemoved) for change in changes_by_name.get(old_name, ())):
+            changes_by_name.pop(old_name, None)
+    newer_names: list[NamespaceName | TopicName] = [*newer.namespaces, *newer.topics]
+    metadata_changes_by_name = {
+        name: metadata_changes
+        for name in newer_names
+        if _is_declared(newer, name) and (metadata_changes := tuple(_find_metadata_changes(older, newer, name)))
+    }
+    changed_names = {*changes_by_name, *(name for name in metadata_changes_by_name if older.get(name))}
+    for name in sorted(changed_names, key=lambda name: (isinstance(name, TopicName), str(name))):
+        changes = changes_by_name.get(name, [])
+        subject = Subject(
+            name,
+            changes=tuple(change for change in changes if not isinstance(change, VersionsMissing)),
+            said=metadata_changes_by_name.get(name, ()),
+            is_gone=not _is_declared(newer, name),
+        )
+        if not isinstance(name, TopicName):
+            yield subject
+            continue
+        topic, former_name = newer.topics.get(name, Topic(name)), former_names.get(name)
+        former_versions = older.versions(former_name) if former_name else ()
+        strategy, _ = newer.data_strategy(name, defaults)
+        new_versions: list[NewVersion] = []
+        parts: tuple[PartChange, ...] = ()
+        for change in changes:
+            if isinstance(change, VersionsMissing):
+                new_versions += [
+                    compare_version(topic, version, strategy, waivers, former_versions) for version in change.versions
+                ]
+            elif isinstance(change, TextDiffers):
+                old_topic = older.topics.get(name)
+                old_kind = old_topic.get_kind(change.kind) if old_topic else None
+                old_schema = old_kind.schema if old_kind else old_topic.schema if old_topic else None
+                if not change.kind or old_kind:
+                    parts += _find_part_changes(old_schema, change.definition)
+        yield replace(subject, former=former_name, since=since(name), versions=tuple(new_versions), parts=parts)
 
 
 def compare_version(
@@ -320,16 +311,6 @@ def find_breaks(
 def _is_declared(catalog: Catalog, name: NamespaceName | TopicName) -> bool:
     declaration = catalog.get(name)
     return declaration is not None and not declaration.deleted
-
-
-def _list_changed_metadata(
-    older: Catalog, newer: Catalog, kind: type[NamespaceName | TopicName]
-) -> Iterator[NamespaceName | TopicName]:
-    """Yield the names that both states declare, with different metadata."""
-    names: Iterable[NamespaceName | TopicName] = newer.topics if kind is TopicName else newer.namespaces
-    for name in names:
-        if older.get(name) and _is_declared(newer, name) and any(_find_metadata_changes(older, newer, name)):
-            yield name
 
 
 def _find_metadata_changes(
