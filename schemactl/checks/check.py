@@ -29,18 +29,18 @@ from schemactl.history.merge import LocalChanges
 
 
 @dataclass(frozen=True, slots=True)
-class Fork:
+class BranchPoint:
     """The approved history at the merge base of a branch.
 
     Attributes:
         catalog: the approved topics and namespaces at the merge base.
         commit: the merge base, or None if the history was empty.
-        branch_changes: the changes of the branch since then.
+        changes: the changes of the branch since then.
     """
 
     catalog: Catalog
     commit: Commit | None = None
-    branch_changes: LocalChanges = field(default_factory=LocalChanges)
+    changes: LocalChanges = field(default_factory=LocalChanges)
 
 
 def check(
@@ -51,7 +51,7 @@ def check(
     history_label: str,
     file_findings: Sequence[Finding] = (),
     selected: frozenset[TopicName] | None = None,
-    fork: Fork | None = None,
+    branch_point: BranchPoint | None = None,
     branch: BranchCommits | None = None,
     targets: tuple[str, ...] = (),
     moved: Mapping[TopicName, MovedTopic] = MappingProxyType({}),
@@ -66,19 +66,23 @@ def check(
         history_label: the name of `approved` in the report.
         file_findings: findings from reading the files.
         selected: the topics to check, or None for all topics.
-        fork: the approved history at the merge base, by default `approved`. It shows which topics the branch changed, and
+        branch_point: the approved history at the merge base, by default `approved`. It shows which topics the branch changed, and
             which findings are caused by later approved versions.
         branch: the commits of the branch if each is judged as approved by itself, or None.
         targets: the names of the targets; empty if the check does not depend on a target.
         moved: the new topics that another approved project of the repository has.
         protos: the schemas of topics and kinds that replace or remove `proto:`, with the approved `.proto`.
     """
-    fork = fork or Fork(approved)
-    is_behind = fork.catalog is not approved
-    unchanged = find_unchanged_topics(declared, fork)
+    branch_point = branch_point or BranchPoint(approved)
+    is_behind = branch_point.catalog is not approved
+    unchanged = find_unchanged_topics(declared, branch_point)
     comparison = Comparison(
         merge_catalogs(
-            declared, base=fork.catalog, approved=approved, unchanged=unchanged, combined=fork.branch_changes.combined
+            declared,
+            base=branch_point.catalog,
+            approved=approved,
+            unchanged=unchanged,
+            combined=branch_point.changes.combined,
         )
         if is_behind
         else declared,
@@ -101,9 +105,9 @@ def check(
         topic_checks, topic_findings = ([], []) if name in unchanged else check_topic(comparison, name)
         if is_behind and name not in unchanged:
             topic_findings, notes_on_topic = mark_findings_of_later_approvals(
-                comparison, name, topic_findings, declared, fork
+                comparison, name, topic_findings, declared, branch_point
             )
-            topic_findings = [*_check_merge(comparison, name, declared, fork), *topic_findings]
+            topic_findings = [*_check_merge(comparison, name, declared, branch_point), *topic_findings]
             notes += notes_on_topic
         if branch and name.schema_id in branch.recorded:
             pair_count = count_pairs(comparison, name, branch)
@@ -138,36 +142,36 @@ def check(
         topics=tuple(topics),
         policies=tuple(declarations.find_policy_changes(comparison, [name for name in names if name not in unchanged])),
         findings=tuple(findings),
-        merge_base=fork.commit if is_behind else None,
+        merge_base=branch_point.commit if is_behind else None,
         notes=tuple(notes),
         settings=project.path,
     )
 
 
-def find_unchanged_topics(declared: Catalog, fork: Fork) -> frozenset[TopicName]:
+def find_unchanged_topics(declared: Catalog, branch_point: BranchPoint) -> frozenset[TopicName]:
     """Return the topics to leave out of the report, because the branch changed neither them nor their namespaces."""
     changed = {
         name
-        for name in {*declared.namespaces, *fork.catalog.namespaces}
-        if declared.namespaces.get(name) != fork.catalog.namespaces.get(name)
+        for name in {*declared.namespaces, *branch_point.catalog.namespaces}
+        if declared.namespaces.get(name) != branch_point.catalog.namespaces.get(name)
     }
     return frozenset(
         name
-        for name in fork.branch_changes.unchanged
-        if name not in fork.branch_changes.combined
+        for name in branch_point.changes.unchanged
+        if name not in branch_point.changes.combined
         and name.namespace_name not in changed
         and all(part.reader == "latest" for part in declared.topics[name].split())
     )
 
 
 def mark_findings_of_later_approvals(
-    comparison: Comparison, name: TopicName, findings: Sequence[Finding], declared: Catalog, fork: Fork
+    comparison: Comparison, name: TopicName, findings: Sequence[Finding], declared: Catalog, branch_point: BranchPoint
 ) -> tuple[list[Finding], list[str]]:
     """Mark the findings that do not occur at the merge base, and return them with notes about errors that occur only there."""
-    base_comparison = replace(comparison, declared=declared, approved=fork.catalog)
+    base_comparison = replace(comparison, declared=declared, approved=branch_point.catalog)
     _, base_findings = check_topic(base_comparison, name)
     base_keys = {_identify_in_topic(finding) for finding in base_findings}
-    base_name = fork.commit.short if fork.commit else "its beginning"
+    base_name = branch_point.commit.short if branch_point.commit else "its beginning"
     later_versions = comparison.get_versions(name)[len(base_comparison.get_versions(name)) :]
     cause = ", ".join(
         format_version(version) + (f' "{version.commit.subject}"' if version.commit else "")
@@ -198,11 +202,13 @@ def _identify_in_topic(finding: Finding) -> tuple[object, ...]:
     return finding.rule, finding.kind, finding.pointer, finding.direction
 
 
-def _check_merge(comparison: Comparison, name: TopicName, declared: Catalog, fork: Fork) -> Iterator[Finding]:
+def _check_merge(
+    comparison: Comparison, name: TopicName, declared: Catalog, branch_point: BranchPoint
+) -> Iterator[Finding]:
     """Yield findings about a topic that the merge of both sides' files would make invalid."""
     declared_topic, approved_topic = get_declared_topic(declared, name), get_declared_topic(comparison.approved, name)
     topic = declared_topic or approved_topic
-    problem = fork.branch_changes.combined.get(name)
+    problem = branch_point.changes.combined.get(name)
     if topic and isinstance(problem, Problem):
         yield from comparison.make_finding(
             "INVALID_AFTER_MERGE",
@@ -215,7 +221,7 @@ def _check_merge(comparison: Comparison, name: TopicName, declared: Catalog, for
     if (
         declared_topic is None
         or approved_topic is None
-        or get_declared_topic(fork.catalog, name)
+        or get_declared_topic(branch_point.catalog, name)
         or not (declared_topic.source and approved_topic.source)
     ):
         return

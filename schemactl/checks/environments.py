@@ -8,7 +8,7 @@ from itertools import chain
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from schemactl.checks.check import Fork
+from schemactl.checks.check import BranchPoint
 from schemactl.core.catalog import Catalog, list_namespaces, select_target_topics
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError, did_you_mean
 from schemactl.core.names import TopicName, find_matching_topics
@@ -257,12 +257,12 @@ class EnvironmentView(NamedTuple):
     Attributes:
         declared: the declarations, with the overlays of the targets.
         forked: the approved history, with the overlays and the version numbers of the targets.
-        fork: the merge base, with the changes of the branch since then.
+        branch_point: the merge base, with the changes of the branch since then.
     """
 
     declared: Declared
     forked: Forked
-    fork: Fork
+    branch_point: BranchPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +312,8 @@ class Environment:
         if self.numbers:
             declared, forked = numbered(self.numbers, declared, forked, note)
         merge_base = forked.merge_base
-        fork = Fork(merge_base.catalog, merge_base.tip, branch_changes._replace(unchanged=unchanged))
-        return EnvironmentView(declared, forked, fork)
+        branch_point = BranchPoint(merge_base.catalog, merge_base.tip, branch_changes._replace(unchanged=unchanged))
+        return EnvironmentView(declared, forked, branch_point)
 
     def _view_with_overlays(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
         # A renamed topic stays on its targets, although its new name may match other globs.

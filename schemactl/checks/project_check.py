@@ -320,7 +320,7 @@ def _check_environment(
         history_label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
         file_findings=view.declared.findings,
         selected=selected,
-        fork=view.fork,
+        branch_point=view.branch_point,
         branch=branch,
         targets=environment.targets,
         moved=inputs.moved_topics,

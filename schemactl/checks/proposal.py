@@ -355,7 +355,7 @@ def merge_catalogs(
         base: the approved history at the merge base.
         approved: the approved history at its tip.
         unchanged: the topics that the branch did not change; they are taken from `declared` and are not judged.
-        combined: the definitions that a merge makes from files of both sides; see `Fork`.
+        combined: the definitions that a merge makes from files of both sides; see `LocalChanges`.
 
     Returns:
         The merged catalog, without topics that are no longer declared.

@@ -191,7 +191,9 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         project=project,
         history_label="",
         selected=decided_topics,
-        fork=topic_checks.Fork(merge_base.catalog, merge_base.tip, forked.compare_with_base(files, declared)),
+        branch_point=topic_checks.BranchPoint(
+            merge_base.catalog, merge_base.tip, forked.compare_with_base(files, declared)
+        ),
     )
     # Of the kinds of a topic, the first one counts that is not removed.
     checks_by_topic = {
