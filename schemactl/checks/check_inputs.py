@@ -11,7 +11,8 @@ from operator import or_
 from schemactl import history
 from schemactl.checks.changed_protos import ChangedProto, find_changed_protos
 from schemactl.checks.checked_files import CheckedFiles, CheckRequest
-from schemactl.checks.environments import Note, ProjectFiles, list_overlay_paths, read_files
+from schemactl.checks.environments import Note
+from schemactl.checks.project_files import ProjectFiles, list_overlay_paths, read_files
 from schemactl.checks.proposal import Comparison, KindKey, MovedTopic
 from schemactl.checks.waivers import WaiverFile, WaiverKey
 from schemactl.core.catalog import filter_catalog

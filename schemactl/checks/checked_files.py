@@ -10,8 +10,8 @@ from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 
-from schemactl.checks.environments import CheckCache
 from schemactl.checks.judging_files import unite_roots
+from schemactl.checks.project_files import CheckCache
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit

@@ -24,23 +24,14 @@ from schemactl.checks.check_report import (
 from schemactl.checks.checked_files import CheckedFiles, CheckRequest, find_checked_files
 from schemactl.checks.clients import check_project_rendering
 from schemactl.checks.declarations import check_deprecations, check_names
-from schemactl.checks.environments import (
-    Environment,
-    EnvironmentView,
-    JudgingFiles,
-    Note,
+from schemactl.checks.environments import Environment, EnvironmentView, Note, group_targets
+from schemactl.checks.gate import check_drafts, check_gate, find_changed_files
+from schemactl.checks.judging_files import JudgingFiles, read_approved_judging_files, read_proposed_judging_files
+from schemactl.checks.project_files import (
     check_settings,
-    group_targets,
+    list_declaration_paths,
     list_overlay_paths,
     list_unused_exclusions,
-    paths_of,
-)
-from schemactl.checks.judging_files import (
-    check_drafts,
-    check_gate,
-    find_changed_files,
-    read_approved_judging_files,
-    read_proposed_judging_files,
 )
 from schemactl.checks.rollout import add_upgrade_order
 from schemactl.checks.schemas import UNPROTECTED
@@ -404,7 +395,12 @@ def _note_unreadable_history(inputs: CheckInputs) -> None:
 def _note_unjudged_files(inputs: CheckInputs, files: CommitFiles) -> Iterator[str]:
     """Yield a note if files of the working tree differ from the judged `files` of HEAD."""
     project, content, repository = inputs.checked.project, inputs.content, inputs.repository
-    checked_paths = {project.path, project.waivers, *paths_of(content.declared), *content.numbers.existing_paths}
+    checked_paths = {
+        project.path,
+        project.waivers,
+        *list_declaration_paths(content.declared),
+        *content.numbers.existing_paths,
+    }
     checked_paths |= list_overlay_paths(inputs.checked.proposed_project)
     worktree = WorktreeFiles(str(repository.top), folders=project.roots)
     omitted_paths = {*find_omitted_files(repository, project)}

@@ -23,7 +23,7 @@ from schemactl.core.project import ClassKind
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
-    from schemactl.checks.environments import CheckCache
+    from schemactl.checks.project_files import CheckCache
     from schemactl.codegen.manifest import Manifest
     from schemactl.core.project import Generate, Project
     from schemactl.declare.files import Files
@@ -115,7 +115,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         ContentRejected: if `check` rejects content that is not approved yet, unless --draft is given; nothing is written.
         DeclarationError: after the package, if a requested topic cannot be read; the package has it as approved.
     """
-    from schemactl.checks.environments import CheckCache
+    from schemactl.checks.project_files import CheckCache
 
     _require_compatible_options(args)
     project, top = _load_project(args, context)

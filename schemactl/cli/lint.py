@@ -54,8 +54,8 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     Raises:
         DeclarationError: after the report, if a requested topic cannot be read.
     """
-    from schemactl.checks.environments import advise_restoring
     from schemactl.checks.lint import apply_harmless_edits, lint
+    from schemactl.checks.project_files import advise_restoring
     from schemactl.declare import reader
     from schemactl.declare.rewriting import write_files
 

@@ -160,7 +160,7 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
     """
     from schemactl import history
     from schemactl.checks import check as topic_checks
-    from schemactl.checks.environments import read_files
+    from schemactl.checks.project_files import read_files
     from schemactl.declare import files as declare_files
     from schemactl.history.sparse_checkout import require_complete_checkout
 

@@ -23,7 +23,7 @@ from schemactl.core.schema import get_next_number
 from schemactl.core.wording import format_version
 
 if TYPE_CHECKING:
-    from schemactl.checks.environments import CheckCache
+    from schemactl.checks.project_files import CheckCache
     from schemactl.core.catalog import Topic
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
@@ -277,7 +277,7 @@ def merge_working_tree(
     """
     from schemactl import history
     from schemactl.checks.check_inputs import keep_broken_as_approved
-    from schemactl.checks.environments import paths_of, read_files
+    from schemactl.checks.project_files import list_declaration_paths, read_files
     from schemactl.declare import files as declare_files
     from schemactl.history.commit_files import CachedFiles
     from schemactl.history.sparse_checkout import require_complete_checkout
@@ -296,7 +296,7 @@ def merge_working_tree(
     if check_cache and isinstance(here, declare_files.WorktreeFiles):
         files = CachedFiles(here, repository.object_format, check_cache.files)
     declared = read_files(repository, project, files, allow_broken=True, check_cache=check_cache).declared
-    used_paths = {*paths_of(declared)}
+    used_paths = {*list_declaration_paths(declared)}
     progress = context.reading_history()
     merged = history.read_merged(
         repository, project, files, used_paths, by_commit=by_commit, declared=declared, progress=progress

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl import history
 from schemactl.checks.checked_files import CheckRequest
-from schemactl.checks.environments import CheckCache
 from schemactl.checks.lint import lint
 from schemactl.checks.project_check import check_project
+from schemactl.checks.project_files import CheckCache
 from schemactl.core.atomic_files import find_top_folder
 from schemactl.core.catalog import Catalog
 from schemactl.core.deadline import run_within
