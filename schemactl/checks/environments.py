@@ -45,7 +45,7 @@ class Environment:
         target: the first of the targets, or None for topics without a target.
         release: the Pulsar release whose answers are predicted.
         overlays: the overlays for the declarations.
-        approved: the overlays for the approved history.
+        approved_overlays: the overlays for the approved history.
         numbers: the record of the targets' version numbers, or None if they have Git's numbers.
         topics: the topics without a target, which are checked as declared, or None for all topics of the targets.
     """
@@ -54,7 +54,7 @@ class Environment:
     target: Target | None
     release: Release
     overlays: Catalog = NO_OVERLAYS
-    approved: Catalog = NO_OVERLAYS
+    approved_overlays: Catalog = NO_OVERLAYS
     numbers: TargetNumbers | None = None
     topics: frozenset[TopicName] | None = None
 
@@ -66,7 +66,7 @@ class Environment:
         target = self.target
         patterns = (target.include, target.exclude) if target else ()
         numbers = self.numbers.topics if self.numbers else {}
-        return self.release, patterns, self.overlays, self.approved, numbers
+        return self.release, patterns, self.overlays, self.approved_overlays, numbers
 
     def make_view(
         self, declared: Declared, forked: Forked, branch_changes: LocalChanges, note: Note
@@ -75,7 +75,7 @@ class Environment:
         unchanged = branch_changes.unchanged
         if self.target and (differs(self.target) or self.overlays != NO_OVERLAYS):
             declared, forked = self._view_with_overlays(declared, forked, self.target)
-            new_overlays, old_overlays = self.overlays.topics, self.approved.topics
+            new_overlays, old_overlays = self.overlays.topics, self.approved_overlays.topics
             changed = {
                 name for name in {*new_overlays, *old_overlays} if new_overlays.get(name) != old_overlays.get(name)
             }
@@ -96,14 +96,14 @@ class Environment:
         def view_history(history: History, overlays: Catalog) -> History:
             return history.with_catalog(effective(history.catalog, target, overlays))
 
-        approved = view_history(forked.approved, self.approved)
+        approved = view_history(forked.approved, self.approved_overlays)
         return (
             replace(declared, catalog=effective(declared.catalog, target, self.overlays, further=renamed_names)),
             forked._replace(
                 approved=approved,
                 merge_base=approved
                 if forked.merge_base is forked.approved
-                else view_history(forked.merge_base, self.approved),
+                else view_history(forked.merge_base, self.approved_overlays),
                 history_by_commit=view_history(forked.history_by_commit, self.overlays)
                 if forked.history_by_commit
                 else None,

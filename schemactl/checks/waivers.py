@@ -31,13 +31,13 @@ class WaiverFile:
         counts_before: the number of waivers before the change, by key. They are not reported as unused, because versions that were
             approved under them are judged again.
         today: the day in UTC.
-        approved: the entries that were approved before the change; only these may name a former fingerprint.
+        approved_waivers: the entries that were approved before the change; only these may name a former fingerprint.
     """
 
     waivers: Sequence[Waiver]
     counts_before: Counter[WaiverKey]
     today: date
-    approved: frozenset[Waiver] = frozenset()
+    approved_waivers: frozenset[Waiver] = frozenset()
 
     @property
     def in_force(self) -> tuple[Waiver, ...]:
@@ -51,7 +51,7 @@ class WaiverFile:
         return tuple(problem for problem in problems if problem)
 
     def _find_problem(self, waiver: Waiver) -> Problem | None:
-        if waiver in self.approved or waiver.source is None:
+        if waiver in self.approved_waivers or waiver.source is None:
             return None
         latest = self.today + LONGEST_WAIVER
         if waiver.until > latest:
@@ -71,7 +71,9 @@ class WaiverFile:
         if finding.key is None or finding.former_key is None:
             return None
         waiver_of_former_key = waivers.get(finding.former_key)
-        return waivers.get(finding.key) or (waiver_of_former_key if waiver_of_former_key in self.approved else None)
+        return waivers.get(finding.key) or (
+            waiver_of_former_key if waiver_of_former_key in self.approved_waivers else None
+        )
 
 
 def apply_waivers(report: CheckReport, comparison: Comparison, file: WaiverFile, *, is_whole: bool) -> CheckReport:
