@@ -49,15 +49,30 @@ class BranchCommits:
         return f'Commit {commit.short} "{commit.subject}", {position} of {len(self.commits)} on this branch'
 
 
-def count_pairs(comparison: Comparison, name: TopicName, branch: BranchCommits) -> int:
-    """Return the maximum number of pairs of versions that `check_commits` compares for a topic."""
-    return sum(range(len(comparison.get_versions(name)), len(branch.get_versions(name))))
-
-
 def check_commits(
+    comparison: Comparison, name: TopicName, findings: Sequence[Finding], branch: BranchCommits, remaining_pairs: int
+) -> tuple[list[Finding], int]:
+    """Return a finding for each commit of the branch that, approved by itself, would record a breaking version of a topic.
+
+    Args:
+        comparison: the comparison of the end of the branch.
+        name: the topic.
+        findings: its findings at the end of the branch.
+        branch: the commits.
+        remaining_pairs: the number of pairs of versions that may be compared; if the topic needs more, one finding says so.
+
+    Returns:
+        The findings, and the number of pairs that remain for other topics.
+    """
+    pair_count = sum(range(len(comparison.get_versions(name)), len(branch.get_versions(name))))
+    if pair_count > remaining_pairs:
+        return [*_report_unjudged_commits(comparison, name, branch)], remaining_pairs
+    return [*_check_each_commit(comparison, name, findings, branch)], remaining_pairs - pair_count
+
+
+def _check_each_commit(
     comparison: Comparison, name: TopicName, findings: Sequence[Finding], branch: BranchCommits
 ) -> Iterator[Finding]:
-    """Yield a finding for each commit of the branch that, approved by itself, would record a breaking version."""
     topic = get_declared_topic(comparison.declared, name)
     if topic is None or topic.schema is None:
         return
@@ -164,7 +179,7 @@ def _report_commit(
     yield from (replace(finding, kind=error.kind) for finding in findings)
 
 
-def report_unjudged_commits(comparison: Comparison, name: TopicName, branch: BranchCommits) -> Iterator[Finding]:
+def _report_unjudged_commits(comparison: Comparison, name: TopicName, branch: BranchCommits) -> Iterator[Finding]:
     """Yield the finding that the commits were not judged one by one, because there are too many of them."""
     topic = get_declared_topic(comparison.declared, name)
     if topic is None or topic.schema is None:

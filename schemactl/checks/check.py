@@ -7,14 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from schemactl.checks import declarations
-from schemactl.checks.branch_commits import (
-    MAX_PAIRS,
-    BranchCommits,
-    check_commits,
-    count_pairs,
-    find_number_after_rebase,
-    report_unjudged_commits,
-)
+from schemactl.checks.branch_commits import MAX_PAIRS, BranchCommits, check_commits, find_number_after_rebase
 from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
 from schemactl.checks.proposal import Comparison, KindKey, MovedTopic, get_declared_topic, merge_catalogs
 from schemactl.checks.topics import check_topic
@@ -110,12 +103,8 @@ def check(
             topic_findings = [*_check_merge(comparison, name, declared, branch_point), *topic_findings]
             notes += notes_on_topic
         if branch and name.schema_id in branch.recorded:
-            pair_count = count_pairs(comparison, name, branch)
-            if pair_count <= remaining_pairs:
-                remaining_pairs -= pair_count
-                topic_findings += check_commits(comparison, name, topic_findings, branch)
-            else:
-                topic_findings += report_unjudged_commits(comparison, name, branch)
+            commit_findings, remaining_pairs = check_commits(comparison, name, topic_findings, branch, remaining_pairs)
+            topic_findings += commit_findings
         topics += [
             replace(topic_check, number_after_rebase=find_number_after_rebase(topic_check, comparison, branch))
             if branch

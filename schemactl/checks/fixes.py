@@ -7,13 +7,14 @@ breaks. So either all files are written or none.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.checked_files import CheckRequest, find_checked_files
+from schemactl.checks.environments import Note
 from schemactl.checks.project_check import check_project
 from schemactl.core import atomic_files
 from schemactl.core.deadline import Deadline
@@ -24,6 +25,7 @@ from schemactl.declare.files import shown
 from schemactl.declare.rewriting import write_files
 from schemactl.formats import find_renames
 from schemactl.history import Repository
+from schemactl.history.versions import Progress, no_progress
 
 MAX_PASSES: Final = 10
 """The maximum number of times that the edited files are checked again."""
@@ -61,8 +63,8 @@ def find_fixes(
     *,
     repository: Repository,
     renames: Sequence[str] = (),
-    progress: Callable[[int, int | None], None] = lambda *_: None,
-    note: Callable[[object], None] = lambda _: None,
+    progress: Progress = no_progress,
+    note: Note = lambda _: None,
 ) -> Fixes:
     """Check the files, make the edits in memory, and check again until no edit is left.
 
