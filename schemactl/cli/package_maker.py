@@ -18,7 +18,7 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.names import select_known_topics
 
 if TYPE_CHECKING:
-    from schemactl.checks.environments import CheckCache
+    from schemactl.checks.project_files import CheckCache
     from schemactl.codegen.manifest import Manifest
     from schemactl.codegen.package import MergePredicate, PackageFiles, TopicFiles, VersionCode
     from schemactl.codegen.topics import PackageTopic
