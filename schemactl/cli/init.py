@@ -155,8 +155,8 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
 def run_init(args: argparse.Namespace, context: Context) -> int:
     """Write the files of a new project, the missing files of an existing one, or the example; overwrite no existing file."""
     from schemactl.declare.models import editor_schemas
+    from schemactl.declare.new_declarations import EDITOR_FOLDER, editor_line
     from schemactl.declare.project import PROJECT_FILE
-    from schemactl.declare.writer import EDITOR_FOLDER, editor_line
 
     folder = Path(context.directory)
     context.record(written=[], changed=[], next=[])
@@ -289,8 +289,8 @@ def _complete_project_text(text: str, folder: Path) -> tuple[str, str]:
     """Return the text of a project file with the keys that it lacks at its end, and the missing keys if they cannot be added there."""
     import yaml
 
+    from schemactl.declare.new_declarations import editor_line
     from schemactl.declare.project import PROJECT_FILE
-    from schemactl.declare.writer import editor_line
 
     keys = yaml.safe_load(text)
     added = "\n".join(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Namespace, Topic
     from schemactl.core.project import Project
     from schemactl.declare.files import Files, WorktreeFiles
-    from schemactl.declare.writer import Start
+    from schemactl.declare.new_declarations import Start
 
 
 N = TypeVar("N")
@@ -105,8 +105,8 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
 def run_new(args: argparse.Namespace, context: Context) -> int:
     """Write the files of a new topic or namespace."""
     from schemactl.declare import files as declare_files
+    from schemactl.declare import new_declarations
     from schemactl.declare import reader as declare_catalog
-    from schemactl.declare import writer
 
     files, project, top = context.open_working_tree()
     # Problems in other files do not matter here.
@@ -117,21 +117,25 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
     if args.kind == "namespace":
         namespace = _parse_name(NamespaceName.parse, args.name)
         _require_new(namespace, catalog.namespaces)
-        folder = writer.namespace_folder(namespace, catalog, project)
-        texts = writer.namespace_files(namespace, folder, args.strategy or "", metadata)
+        folder = new_declarations.namespace_folder(namespace, catalog, project)
+        texts = new_declarations.namespace_files(namespace, folder, args.strategy or "", metadata)
         next_command = f"schemactl new topic {namespace}/NAME"
     else:
         name = _resolve_topic_name(args.name, catalog)
-        stem = writer.topic_stem(name, writer.namespace_folder(name.namespace_name, catalog, project))
+        stem = new_declarations.topic_stem(
+            name, new_declarations.namespace_folder(name.namespace_name, catalog, project)
+        )
         start, copied_files = _choose_start(args, context, top, stem)
         start = _find_references(start, stem, declare_files.ChangedFiles(copied_files, files), project)
         values: dict[str, str | int] = {} if args.partitions is None else {"partitions": args.partitions}
         values |= {"schema_compatibility_strategy": args.strategy} if args.strategy else {}
-        texts = writer.new_topic_files(name, stem, start, values, metadata)
+        texts = new_declarations.new_topic_files(name, stem, start, values, metadata)
         next_command = "schemactl check"
     declaration = next(iter(texts))
-    if files.kind(posixpath.join(project.folder, writer.EDITOR_FOLDER, "declarations.schema.json")) == "file":
-        texts[declaration] = writer.editor_line(declaration, project.folder, "declarations") + texts[declaration]
+    if files.kind(posixpath.join(project.folder, new_declarations.EDITOR_FOLDER, "declarations.schema.json")) == "file":
+        texts[declaration] = (
+            new_declarations.editor_line(declaration, project.folder, "declarations") + texts[declaration]
+        )
     contents = {path: text.encode() for path, text in texts.items()} | copied_files
     definition_file = args.definition_file if args.kind == "topic" else None
     _require_valid(contents, files, project, context, definition_file)
@@ -204,7 +208,7 @@ def _choose_start(args: argparse.Namespace, context: Context, top: str, stem: st
     Raises:
         UsageError: if the options contradict each other, or the given definition cannot be read.
     """
-    from schemactl.declare.writer import Start
+    from schemactl.declare.new_declarations import Start
     from schemactl.formats import SPECS
 
     suffix = Path(args.definition_file or "").suffix
@@ -236,7 +240,7 @@ def _read_given_definition(
     """Return `start` with the definition that --from names, and the file to copy it to if it is outside of the repository."""
     from schemactl.declare.document import PROTO_FILES
     from schemactl.declare.files import AVRO_SUFFIXES, EXTERNAL_SUFFIXES
-    from schemactl.declare.writer import list_message_names
+    from schemactl.declare.new_declarations import list_message_names
     from schemactl.formats import SPECS
 
     path, suffix = Path(context.directory, args.definition_file).resolve(), Path(args.definition_file).suffix

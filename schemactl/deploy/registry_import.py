@@ -28,14 +28,8 @@ from schemactl.core.names import (
 from schemactl.core.policies import REPLICATION, SETTINGS, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.core.wording import format_policy_value, format_version_numbers
-from schemactl.declare.writer import (
-    CommonTypes,
-    Files,
-    Paths,
-    declared_topic_files,
-    find_misread_topics,
-    namespace_text,
-)
+from schemactl.declare.shared_types import CommonTypes
+from schemactl.declare.writer import Files, Paths, declared_topic_files, find_misread_topics, namespace_text
 from schemactl.deploy.refusals import describe_way_out
 from schemactl.formats import get_pair, get_record_name, spec
 

@@ -619,7 +619,10 @@ class VersionDerivation:
         if recorded is None:
             return False
         old_document, path, parts = recorded
-        if document or not select_dependencies(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys():
+        if (
+            document
+            or not select_dependencies(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys()
+        ):
             document = document or old_document
             if document.topic is not old_document.topic or document.clients or document.schema is None:
                 return False

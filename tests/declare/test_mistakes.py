@@ -11,7 +11,7 @@ from test_messages import render_screen
 
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaType
-from schemactl.declare.writer import Start, namespace_files, new_topic_files
+from schemactl.declare.new_declarations import Start, namespace_files, new_topic_files
 
 MISTAKES = Path(__file__).with_name("mistakes.txt")
 FOLDER = "namespaces/sales"

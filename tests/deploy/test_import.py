@@ -29,7 +29,7 @@ from schemactl.comparison.changes import COMMIT_PROPERTY, content_identity
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
-from schemactl.declare.writer import CommonTypes
+from schemactl.declare.shared_types import CommonTypes
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.registry.embedded import EmbeddedRegistry
