@@ -54,11 +54,11 @@ def replicated(reports: Iterable[DriftReport]) -> tuple[ReplicatedNamespace, ...
     clusters: dict[NamespaceName, set[str]] = {}
     reports_by_cluster: dict[NamespaceName, dict[str, DriftReport]] = {}
     for report in reports:
-        for name, space in report.registered.namespaces.items():
-            if len(space.clusters) > 1 and name in report.origin.declared:
+        for name, namespace in report.registered.namespaces.items():
+            if len(namespace.clusters) > 1 and name in report.origin.declared:
                 declared = report.origin.declared[name]
-                clusters.setdefault(declared, set()).update(space.clusters)
-                if report.origin.cluster in space.clusters:
+                clusters.setdefault(declared, set()).update(namespace.clusters)
+                if report.origin.cluster in namespace.clusters:
                     reports_by_cluster.setdefault(declared, {})[report.origin.cluster] = report
     return tuple(
         ReplicatedNamespace(
@@ -71,12 +71,14 @@ def replicated(reports: Iterable[DriftReport]) -> tuple[ReplicatedNamespace, ...
     )
 
 
-def _find_differing_numbers(space: NamespaceName, reports: Mapping[str, DriftReport]) -> tuple[NumbersOfClusters, ...]:
+def _find_differing_numbers(
+    namespace: NamespaceName, reports: Mapping[str, DriftReport]
+) -> tuple[NumbersOfClusters, ...]:
     numbers: dict[TopicName, dict[str, dict[int, int]]] = {}
     for cluster, report in sorted(reports.items()):
         for name, topic in report.git.topics.items():
             declared = report.origin.declared_topic(name)
-            if declared.namespace_name == space and not topic.deleted:
+            if declared.namespace_name == namespace and not topic.deleted:
                 git = Generations(report.git.versions(name))
                 numbers_by_version: dict[int, int] = {}
                 for entry in report.registered.versions(name):
@@ -95,22 +97,22 @@ def _find_differing_numbers(space: NamespaceName, reports: Mapping[str, DriftRep
 
 
 def select_namespaces_of_target(
-    report: DriftReport, spaces: Sequence[ReplicatedNamespace]
+    report: DriftReport, namespaces: Sequence[ReplicatedNamespace]
 ) -> list[ReplicatedNamespace]:
-    """Return the namespaces of `spaces` that the target of the report has."""
+    """Return those of the namespaces that the target of the report has."""
     declared_names = {report.origin.declared.get(name) for name in report.registered.namespaces}
-    return [space for space in spaces if space.name in declared_names]
+    return [namespace for namespace in namespaces if namespace.name in declared_names]
 
 
-def describe_replication(spaces: Sequence[ReplicatedNamespace]) -> list[tuple[int, str]]:
+def describe_replication(namespaces: Sequence[ReplicatedNamespace]) -> list[tuple[int, str]]:
     """Return the lines about replicated namespaces, each with its indent level below the line of its namespace."""
     lines = []
-    for space in spaces:
-        lines.append((0, f"{space.name} is replicated: {', '.join(space.clusters)}"))
-        if space.unknown:
-            names = ", ".join(space.unknown)
+    for namespace in namespaces:
+        lines.append((0, f"{namespace.name} is replicated: {', '.join(namespace.clusters)}"))
+        if namespace.unknown:
+            names = ", ".join(namespace.unknown)
             lines.append((1, f"not compared: {names} (no target that answered has that `cluster`)"))
-        for difference in space.differing:
+        for difference in namespace.differing:
             numbers = ", ".join(
                 f"{cluster} {'-' if number is None else f'v{number}'}" for cluster, number in difference.numbers.items()
             )

@@ -197,9 +197,9 @@ class Planner(PredictedState):
         state, cluster = self.registry_state, self.origin.cluster
         # Namespaces that are, and stay, only on other clusters.
         clusters_elsewhere = {
-            name: space.clusters
-            for name, space in state.catalog.namespaces.items()
-            if space.is_elsewhere(cluster)
+            name: namespace.clusters
+            for name, namespace in state.catalog.namespaces.items()
+            if namespace.is_elsewhere(cluster)
             and not (
                 name in target.namespaces and cluster in target.namespaces[name].policies.settings.get(REPLICATION, ())
             )
@@ -213,8 +213,8 @@ class Planner(PredictedState):
         self.changes: tuple[Change, ...] = ()
         self.steps: list[PlanStep] = []
         self.refusals = [
-            refusals.refuse_namespace_elsewhere(name, cluster, clusters_elsewhere[space])
-            if (space := name.namespace_name) in clusters_elsewhere
+            refusals.refuse_namespace_elsewhere(name, cluster, clusters_elsewhere[namespace])
+            if (namespace := name.namespace_name) in clusters_elsewhere
             else refusals.refuse_half_deleted_namespace(name, self.commands)
             for name, topic in target.topics.items()
             if name.namespace_name in self.closed and not topic.deleted
@@ -239,23 +239,23 @@ class Planner(PredictedState):
         while relaxed := self.find_relaxed_namespaces():
             unchanged |= relaxed
             namespaces = {
-                name: replace(space, policies=Policies()) if name in unchanged else space
-                for name, space in target.namespaces.items()
+                name: replace(namespace, policies=Policies()) if name in unchanged else namespace
+                for name, namespace in target.namespaces.items()
             }
             former = {name: policies for name, policies in target.former.items() if name not in unchanged}
             self.compute_steps(replace(target, namespaces=namespaces, former=former))
 
         for index, refusal in enumerate(self.refusals):
             if isinstance(refusal.name, TopicName) and refusal.name not in refused:
-                space = refusal.name.namespace_name
-                message = f"needs the new policies of {space}, which the plan skips. {refusal.message}"
-                self.refusals[index] = replace(refusal, message=message, fix=self._advise_to_skip(unchanged[space]))
-        for space, names in unchanged.items():
+                namespace = refusal.name.namespace_name
+                message = f"needs the new policies of {namespace}, which the plan skips. {refusal.message}"
+                self.refusals[index] = replace(refusal, message=message, fix=self._advise_to_skip(unchanged[namespace]))
+        for namespace, names in unchanged.items():
             message = (
                 "keeps its policies: the new ones would accept more schemas or clients on "
                 f"{', '.join(map(str, names))}, which the plan skips"
             )
-            self.refusals.append(PlanRefusal(space, message, self._advise_to_skip(names)))
+            self.refusals.append(PlanRefusal(namespace, message, self._advise_to_skip(names)))
 
     def compute_steps(self, target: Catalog) -> None:
         """Compute the steps to `target`, and the refusals."""
@@ -288,8 +288,8 @@ class Planner(PredictedState):
 
     def get_strategy(self, name: TopicName) -> CompatibilityStrategy:
         """Return the strategy in force for uploads to the topic."""
-        topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
-        own = find_strategy(topic.policies if topic else None, space.policies if space else None)
+        topic, namespace = self.topics.get(name), self.namespaces.get(name.namespace_name)
+        own = find_strategy(topic.policies if topic else None, namespace.policies if namespace else None)
         return own or self.covered_state.default_strategies[name.namespace_name]
 
     def add_changes(self) -> None:
@@ -720,24 +720,32 @@ class Planner(PredictedState):
     def find_relaxed_namespaces(self) -> dict[NamespaceName, list[TopicName]]:
         """Return the namespaces that become less strict for topics that are left out, each with these topics."""
         topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
+        registered, defaults = self.covered_state.catalog, self.covered_state.defaults
         for name in sorted(self._find_skipped_topics()):
-            space = name.namespace_name
-            before, after = self.covered_state.catalog.namespaces.get(space), self.namespaces.get(space)
-            if before is None or after is None:
+            namespace = name.namespace_name
+            if namespace not in registered.namespaces or namespace not in self.namespaces:
                 continue
-            topic, defaults = self.covered_state.catalog.topics.get(name), self.covered_state.defaults
-            own, default_strategy = topic.policies if topic else None, self.covered_state.default_strategies[space]
-            strategies = [find_strategy(own, namespace.policies) or default_strategy for namespace in (before, after)]
-            updates, enforced = (
-                [
-                    getattr(defaults, policy) if value is None else value
-                    for value in (getattr(before.policies, policy), getattr(after.policies, policy))
-                ]
-                for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
+            before, after = registered.namespaces[namespace].policies, self.namespaces[namespace].policies
+            topic, default_strategy = registered.topics.get(name), self.covered_state.default_strategies[namespace]
+            old_strategy, new_strategy = (
+                find_strategy(topic.policies if topic else None, policies) or default_strategy
+                for policies in (before, after)
             )
-            lets_more_in = updates == [False, True] or enforced == [True, False]
-            if lets_more_in or list_guarantees(strategies[0]) - list_guarantees(strategies[1]):
-                topics_by_namespace.setdefault(space, []).append(name)
+            old_updates, new_updates = (
+                defaults.is_allow_auto_update_schema
+                if policies.is_allow_auto_update_schema is None
+                else policies.is_allow_auto_update_schema
+                for policies in (before, after)
+            )
+            old_enforced, new_enforced = (
+                defaults.schema_validation_enforced
+                if policies.schema_validation_enforced is None
+                else policies.schema_validation_enforced
+                for policies in (before, after)
+            )
+            lets_more_in = (new_updates and not old_updates) or (old_enforced and not new_enforced)
+            if lets_more_in or list_guarantees(old_strategy) - list_guarantees(new_strategy):
+                topics_by_namespace.setdefault(namespace, []).append(name)
         return topics_by_namespace
 
     def _find_skipped_topics(self) -> set[TopicName]:

@@ -39,8 +39,8 @@ def find_inherited(
         if isinstance(name, NamespaceName) and not SETTINGS[policy].removable:
             value = namespaces[name].policies.settings.get(policy)
             return Inherited(value, value, from_namespace=False)
-        space = namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
-        value = space.policies.settings.get(policy) if space else None
+        namespace = namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
+        value = namespace.policies.settings.get(policy) if namespace else None
         if value is None or value == CompatibilityStrategy.UNDEFINED:
             default = state.defaults.settings.get(policy)
             return Inherited(CompatibilityStrategy.UNDEFINED, default, from_namespace=False)
@@ -50,15 +50,15 @@ def find_inherited(
         return Inherited(value, value, from_namespace=False)
     if policy == "schema_validation_enforced" and isinstance(name, TopicName):
         # No request removes the value of a topic, so it gets the value of its namespace.
-        space = namespaces.get(name.namespace_name)
-        enforced = bool(space and space.policies.schema_validation_enforced)
+        namespace = namespaces.get(name.namespace_name)
+        enforced = bool(namespace and namespace.policies.schema_validation_enforced)
         return Inherited(enforced, enforced or state.defaults.schema_validation_enforced, from_namespace=enforced)
     if policy == "schema_validation_enforced":
         return Inherited(set_to=False, value=state.defaults.schema_validation_enforced, from_namespace=False)
     if isinstance(name, NamespaceName):
         return Inherited(CompatibilityStrategy.UNDEFINED, state.default_strategies[name], from_namespace=False)
-    space = namespaces.get(name.namespace_name)
-    above = find_strategy(space.policies if space else None)
+    namespace = namespaces.get(name.namespace_name)
+    above = find_strategy(namespace.policies if namespace else None)
     default = state.default_strategies[name.namespace_name]
     return Inherited(CompatibilityStrategy.UNDEFINED, above or default, from_namespace=above is not None)
 

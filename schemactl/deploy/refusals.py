@@ -441,37 +441,37 @@ def refuse_undeclared_namespaces(
 ) -> Iterator[PlanRefusal]:
     """Yield a refusal for each topic in an undeclared namespace, if the project requires declarations."""
     for topic in topics:
-        space = topic.name.namespace_name
-        if origin.require_declared_namespaces and not topic.deleted and space not in declared:
+        namespace = topic.name.namespace_name
+        if origin.require_declared_namespaces and not topic.deleted and namespace not in declared:
             yield PlanRefusal(
                 topic.name,
-                f"no file declares the namespace {space}, and the project file has `require_declared_namespaces: true`",
-                f"correct the topic's name, or approve a declaration: {_format_declaration(space, origin)}",
+                f"no file declares the namespace {namespace}, and the project file has `require_declared_namespaces: true`",
+                f"correct the topic's name, or approve a declaration: {_format_declaration(namespace, origin)}",
             )
 
 
 def refuse_undeclared_tenant(
-    space: NamespaceName, topics: Iterable[Topic], commands: CommandTexts
+    namespace: NamespaceName, topics: Iterable[Topic], commands: CommandTexts
 ) -> Iterator[PlanRefusal]:
-    """Yield a refusal for each of `topics` in the missing tenant of `space`, if that tenant is not declared.
+    """Yield a refusal for each of `topics` in the missing tenant of `namespace`, if that tenant is not declared.
 
     If namespaces must be declared, `refuse_undeclared_namespaces` yields the refusals instead.
     """
     origin = commands.origin
     declared = origin.declared_tenants
-    if declared is None or space.tenant in declared or origin.require_declared_namespaces:
+    if declared is None or namespace.tenant in declared or origin.require_declared_namespaces:
         return
     for topic in topics:
-        if topic.name.tenant == space.tenant and not topic.deleted:
+        if topic.name.tenant == namespace.tenant and not topic.deleted:
             own = topic.name.namespace_name
             yield PlanRefusal(
                 topic.name,
-                f"the tenant {space.tenant} does not exist, and no file declares a namespace of it"
-                f"{did_you_mean(space.tenant, declared)}",
+                f"the tenant {namespace.tenant} does not exist, and no file declares a namespace of it"
+                f"{did_you_mean(namespace.tenant, declared)}",
                 f"correct the topic's name\napprove a declaration: {_format_declaration(own, origin)}\n"
                 f"{commands.format_apply(own, '--create-tenants')}: it creates the tenant",
             )
 
 
-def _format_declaration(space: NamespaceName, origin: Origin) -> str:
-    return f"`namespace: {origin.declared.get(space, space)}`"
+def _format_declaration(namespace: NamespaceName, origin: Origin) -> str:
+    return f"`namespace: {origin.declared.get(namespace, namespace)}`"

@@ -62,7 +62,7 @@ class RegistryState:
     @property
     def half_deleted(self) -> frozenset[NamespaceName]:
         """The namespaces whose deletion is not finished."""
-        return frozenset(name for name, space in self.catalog.namespaces.items() if space.deleted)
+        return frozenset(name for name, namespace in self.catalog.namespaces.items() if namespace.deleted)
 
 
 def read_registry_state(
@@ -81,13 +81,13 @@ def read_registry_state(
         for name, topic in topics.items()
         if topic.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
     }
-    for space in catalog.namespaces.values():
-        if space.policies.is_allow_auto_update_schema is False and (
-            relaxed_topic := registry.updates_off_for(space.name)
+    for namespace in catalog.namespaces.values():
+        if namespace.policies.is_allow_auto_update_schema is False and (
+            relaxed_topic := registry.updates_off_for(namespace.name)
         ):
             relaxable.add(relaxed_topic)
-            policies = replace(space.policies, is_allow_auto_update_schema=True)
-            namespaces[space.name] = replace(space, policies=policies)
+            policies = replace(namespace.policies, is_allow_auto_update_schema=True)
+            namespaces[namespace.name] = replace(namespace, policies=policies)
     relaxed = {name: left for name in sorted(relaxable) if (left := registry.find_relaxed_topic(name))}
     for name in relaxed.keys() & topics.keys():
         policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name].strategy)
@@ -144,8 +144,8 @@ def state_values(state: RegistryState, scope: Scope) -> Json:
     defaults = state.defaults
     return {
         "namespaces": {
-            str(name): {**_policies_value(name, space.policies, scope), "exists": not space.deleted}
-            for name, space in sorted(namespaces.items())
+            str(name): {**_policies_value(name, namespace.policies, scope), "exists": not namespace.deleted}
+            for name, namespace in sorted(namespaces.items())
         },
         "topics": {
             str(name): {

@@ -22,7 +22,7 @@ def find_scope(catalog: Catalog) -> Scope:
     """
     settings: dict[NamespaceName | TopicName, frozenset[str]] = {}
     holders: list[tuple[NamespaceName | TopicName, Policies]] = [
-        *((name, space.policies) for name, space in catalog.namespaces.items()),
+        *((name, namespace.policies) for name, namespace in catalog.namespaces.items()),
         *((name, topic.policies) for name, topic in catalog.topics.items()),
         *catalog.former.items(),
     ]
@@ -112,10 +112,12 @@ def rename_catalog(catalog: Catalog, names: TargetNames) -> Catalog:
     if not names:
         return catalog
     names.require(list_namespaces(catalog))
-    spaces = [replace(space, name=names.to_target(name)) for name, space in catalog.namespaces.items()]
+    namespaces = [replace(namespace, name=names.to_target(name)) for name, namespace in catalog.namespaces.items()]
     topics = [replace(topic, name=names.to_target(name)) for name, topic in catalog.topics.items()]
     former = {names.to_target(name): policies for name, policies in catalog.former.items()}
-    return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics}, former)
+    return Catalog(
+        {namespace.name: namespace for namespace in namespaces}, {topic.name: topic for topic in topics}, former
+    )
 
 
 def rename_numbers(numbers: TargetNumbers | None, names: TargetNames) -> TargetNumbers | None:

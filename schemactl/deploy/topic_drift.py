@@ -62,7 +62,7 @@ class TopicAndPolicyDrift:
         self.git = without_namespaces(git, state.half_deleted)
         self.state = state
         self.topics = state.catalog.topics
-        self.spaces = state.catalog.namespaces
+        self.namespaces = state.catalog.namespaces
         self.relaxed = state.relaxed
         self.advice = advice
 
@@ -71,11 +71,11 @@ class TopicAndPolicyDrift:
         for relaxed_name, relaxed_topic in sorted(self.relaxed.items()):
             cause, apply = "an `apply` was killed, or is running now", self.advice.format_apply(relaxed_name)
             if relaxed_topic.updates_off:
-                space = relaxed_name.namespace_name
-                declared_space = self.declared.namespaces.get(space)
-                is_declared = declared_space and declared_space.policies.is_allow_auto_update_schema
+                namespace = relaxed_name.namespace_name
+                declared_namespace = self.declared.namespaces.get(namespace)
+                is_declared = declared_namespace and declared_namespace.policies.is_allow_auto_update_schema
                 yield DriftItem(
-                    space,
+                    namespace,
                     DriftKind.UPDATES_OFF,
                     f"is_allow_auto_update_schema is false, set by an `apply` for {relaxed_name}"
                     f"{', but Git approved true' if is_declared else ''}: clients of every topic of the namespace cannot register "
@@ -92,19 +92,19 @@ class TopicAndPolicyDrift:
                     cause,
                     f"{apply}: it restores the strategy first",
                 )
-        for space in sorted(self.state.half_deleted & find_scope(self.declared).namespaces):
+        for namespace in sorted(self.state.half_deleted & find_scope(self.declared).namespaces):
             yield DriftItem(
-                space,
+                namespace,
                 DriftKind.NAMESPACE_MISSING,
                 f"the namespace {HALF_DELETED}",
                 "the registry does not show who started the deletion",
-                finish_deletion(space, self.advice),
+                finish_deletion(namespace, self.advice),
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
         declared = find_scope(self.git).namespaces
-        spaces = {name: space for name, space in self.spaces.items() if name in declared}
+        namespaces = {name: namespace for name, namespace in self.namespaces.items() if name in declared}
         missing: set[NamespaceName | TopicName] = set()
-        for change in find_changes(Catalog(spaces, managed), self.git):
+        for change in find_changes(Catalog(namespaces, managed), self.git):
             match change:
                 case NamespaceAdded(name):
                     missing.add(name)
@@ -159,21 +159,21 @@ class TopicAndPolicyDrift:
 
     def _find_overrides(self) -> Iterator[DriftItem]:
         """Yield undeclared values that win over declared ones: of a topic over its namespace, of both over `defaults`."""
-        for space_name in sorted(find_scope(self.git).namespaces):
-            declared, registered = self.git.namespaces.get(space_name), self.spaces.get(space_name)
+        for namespace_name in sorted(find_scope(self.git).namespaces):
+            declared, registered = self.git.namespaces.get(namespace_name), self.namespaces.get(namespace_name)
             for policy in SCHEMA_POLICIES if self.defaults else ():
                 value = registered.policies.get(policy) if registered else None
                 expected = getattr(self.defaults, policy)
                 # The brokers' own enforcement counts in addition to the namespace's.
                 is_without_effect = policy == "schema_validation_enforced" and not value
-                if not is_without_effect and self._is_override(space_name, declared, policy, value, expected):
-                    yield self._make_override(space_name, policy, value, expected, "`defaults` of the project file")
+                if not is_without_effect and self._is_override(namespace_name, declared, policy, value, expected):
+                    yield self._make_override(namespace_name, policy, value, expected, "`defaults` of the project file")
         for name, topic in sorted(self.git.topics.items()):
-            registered_topic, space = self.topics.get(name), self.git.namespaces.get(name.namespace_name)
+            registered_topic, namespace = self.topics.get(name), self.git.namespaces.get(name.namespace_name)
             if topic.deleted or registered_topic is None:
                 continue
             for policy, value in registered_topic.policies.managed().items():
-                expected, declarer = space.policies.get(policy) if space else None, "its namespace"
+                expected, declarer = namespace.policies.get(policy) if namespace else None, "its namespace"
                 if expected in (None, CompatibilityStrategy.UNDEFINED) and policy in SCHEMA_POLICIES and self.defaults:
                     expected, declarer = getattr(self.defaults, policy), "`defaults` of the project file"
                     # The brokers' own enforcement counts in addition to the topic's.
@@ -244,7 +244,7 @@ class TopicAndPolicyDrift:
         """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
         current, declared = format_policies(before), format_policies(last)
         for policy, registered in before.managed().items():
-            inherited = find_inherited(name, policy, namespaces=self.spaces, state=self.state).set_to
+            inherited = find_inherited(name, policy, namespaces=self.namespaces, state=self.state).set_to
             if registered not in (last.get(policy), inherited):
                 yield DriftItem(
                     name,
@@ -293,12 +293,12 @@ class TopicAndPolicyDrift:
 def find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
     """Yield the namespaces and topics that `git` never declared; a draft counts as declared."""
     declared = {name.schema_id for name in git.topics}
-    spaces = find_scope(git).namespaces
+    namespaces = find_scope(git).namespaces
     cause = "the approved history never declared it; the registry does not show who created it"
-    for space in sorted(state.catalog.namespaces.keys() - spaces):
+    for namespace in sorted(state.catalog.namespaces.keys() - namespaces):
         message = "a namespace that Git does not declare"
-        fix = f"`schemactl import {advice.target_option} --namespace {quote(str(space))}`\nleave it: {advice.advise_to_accept(space, unmanaged=True)}"
-        yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
+        fix = f"`schemactl import {advice.target_option} --namespace {quote(str(namespace))}`\nleave it: {advice.advise_to_accept(namespace, unmanaged=True)}"
+        yield DriftItem(namespace, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
     for name, topic in sorted(state.catalog.topics.items()):
         if name.schema_id in declared:
             continue

@@ -54,7 +54,7 @@ class VersionDrift:
         self.recorded = numbers.topics if numbers else {}
         self.number_mismatches = {topic.name: topic for topic in number_mismatches}
         self.topics = state.catalog.topics
-        self.spaces = state.catalog.namespaces
+        self.namespaces = state.catalog.namespaces
         self.advice = advice
         self.commit = commit
 
@@ -124,8 +124,8 @@ class VersionDrift:
         if pair.stamp:
             return self._make_unexplained_item(name, entry, message, pair.stamp, nearest)
         rejection = self.advice.find_rejection(name)
-        space = self.spaces.get(name.namespace_name)
-        are_updates_off = space is not None and space.policies.is_allow_auto_update_schema is False
+        namespace = self.namespaces.get(name.namespace_name)
+        are_updates_off = namespace is not None and namespace.policies.is_allow_auto_update_schema is False
         cause = (
             "it has no property `schemactl.commit`, so `apply` did not upload it. The registry does not show who did: a producer or "
             "consumer that connected, an upload by hand or another tool"

@@ -194,8 +194,8 @@ class Origin:
 
     def declared_topic(self, name: TopicName) -> TopicName:
         """Return Git's name of the topic that is `name` on the target."""
-        space = self.declared.get(name.namespace_name, name.namespace_name)
-        return replace(name, tenant=space.tenant, namespace=space.name)
+        namespace = self.declared.get(name.namespace_name, name.namespace_name)
+        return replace(name, tenant=namespace.tenant, namespace=namespace.name)
 
 
 @dataclass(frozen=True, slots=True)
