@@ -16,14 +16,12 @@ from schemactl.checks.proposal import STRICT_POLICIES, Comparison, Proposal, get
 from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
 from schemactl.core.errors import InvalidSchema, Problem, did_you_mean
 from schemactl.core.findings import Finding, Outcome, Verdict
-from schemactl.core.names import (
-    NamespaceName,
-    TopicName,
+from schemactl.core.invisible_characters import (
     describe_characters,
     find_invisible_characters,
-    is_system_topic,
     remove_invisible_characters,
 )
+from schemactl.core.names import NamespaceName, TopicName, is_system_topic
 from schemactl.core.policies import (
     SETTINGS,
     CompatibilityStrategy,

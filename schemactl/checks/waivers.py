@@ -12,7 +12,7 @@ from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Comparison
 from schemactl.core.errors import Problem
 from schemactl.core.findings import Finding, Severity, Waiver
-from schemactl.core.names import has_visible_letter
+from schemactl.core.invisible_characters import has_visible_letter
 from schemactl.core.wording import format_count
 
 WaiverKey = tuple[str, str, str]

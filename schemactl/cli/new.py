@@ -18,14 +18,12 @@ from schemactl.cli.context import Context
 from schemactl.cli.init import write_new_files
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError, did_you_mean
-from schemactl.core.names import (
-    NamespaceName,
-    TopicName,
+from schemactl.core.invisible_characters import (
     describe_characters,
     find_invisible_characters,
-    is_system_topic,
     remove_invisible_characters,
 )
+from schemactl.core.names import NamespaceName, TopicName, is_system_topic
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaType
 

@@ -19,7 +19,8 @@ from schemactl.core.catalog import parse_day
 from schemactl.core.deadline import DEFAULT_S
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.findings import Waiver
-from schemactl.core.names import TopicName, has_visible_letter
+from schemactl.core.invisible_characters import has_visible_letter
+from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
 

@@ -18,13 +18,8 @@ from schemactl.broker.upload import find_blocking_version
 from schemactl.comparison.changes import content_identity, get_upload_commit
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
-from schemactl.core.names import (
-    NamespaceName,
-    TopicName,
-    describe_characters,
-    find_invisible_characters,
-    is_system_topic,
-)
+from schemactl.core.invisible_characters import describe_characters, find_invisible_characters
+from schemactl.core.names import NamespaceName, TopicName, is_system_topic
 from schemactl.core.policies import REPLICATION, SETTINGS, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.core.wording import format_policy_value, format_version_numbers
