@@ -25,7 +25,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.wording import format_ranges as listed
 from schemactl.core.wording import format_version_numbers
-from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
+from schemactl.declare.target_numbers import TargetNumbers, target_versions
 from schemactl.deploy import refusals
 from schemactl.deploy.planner import RELAX, Planner
 from schemactl.deploy.registry_state import RegistryState
@@ -96,23 +96,18 @@ def find_recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[Top
         last = max(recorded.entries)
         readable: list[NumberPair] = []
         for number in reversed(range(last + 1)):
-            pair = _make_recorded_pair(versions_by_number.get(number), recorded.entries.get(number))
-            if pair is None:
+            meaning, entry = versions_by_number.get(number), recorded.entries.get(number)
+            if meaning is None or meaning.deleted:
                 break
-            readable.append(pair)
+            approved_info = upload(meaning.git) if meaning.git and meaning.info else None
+            info = (entry.foreign if entry else None) or approved_info
+            if info is None:
+                break
+            readable.append(NumberPair(SchemaVersion(meaning.number, info), meaning.git, readable=True))
         gone = range(last + 1 - len(readable))
         tombstones = [NumberPair(SchemaVersion(number, None), None) for number in gone]
         lists[name] = (*tombstones, *reversed(readable))
     return lists
-
-
-def _make_recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) -> NumberPair | None:
-    """Return the pair that a number gets back, or None if it is unknown."""
-    if meant is None or meant.deleted:
-        return None
-    foreign = entry.foreign if entry else None
-    info = foreign or (make_upload(meant.git) if meant.git and meant.info else None)
-    return NumberPair(SchemaVersion(meant.number, info), meant.git, readable=True) if info else None
 
 
 def without_versions(git: Catalog, lists: Lists) -> Catalog:

@@ -285,7 +285,13 @@ class _Importer:
             tried: dict[TopicName, tuple[Files, list[SchemaInfo]]] = {}
             for name, version in layer.items():
                 if name not in files_by_name:
-                    infos = self._select_infos(name, version)
+                    # The version itself under "", or the newest version of each kind up to it, in the order in which the kinds
+                    # began, so that each further version is the next number of Git.
+                    infos = {
+                        kind_version.kind: kind_version.info
+                        for kind_version in self.kind_versions.get(name, [version])
+                        if kind_version.info and kind_version.number <= version.number
+                    }
                     try:
                         files = declared_topic_files(
                             self.topics[name], infos, stems[name], printed=printed, shared=shared
@@ -312,17 +318,6 @@ class _Importer:
                     )
                 self._leave_out(name, f"version {version.number}: {reasons[name]}{way_out}", all_of_it=strictly)
         return files_by_name
-
-    def _select_infos(self, name: TopicName, version: SchemaVersion) -> dict[str, SchemaInfo]:
-        """Return the definitions to declare with a version: its own under "", or the newest of each kind up to this version.
-
-        Kinds are in the order in which they began, so that each further version is the next number of Git.
-        """
-        infos: dict[str, SchemaInfo] = {}
-        for kind_version in self.kind_versions.get(name, [version]):
-            if kind_version.info and kind_version.number <= version.number:
-                infos[kind_version.kind] = kind_version.info
-        return infos
 
     def _leave_out(self, name: TopicName, reason: str, *, all_of_it: bool = True) -> None:
         subject = "left out" if all_of_it else "left out a version"

@@ -53,8 +53,8 @@ class TopicAndPolicyDrift:
         git: Catalog,
         state: RegistryState,
         advice: Advice,
-        applied: AppliedHistory | None = None,
-        defaults: BrokerDefaults | None = None,
+        applied: AppliedHistory | None,
+        defaults: BrokerDefaults | None,
     ) -> None:
         self.applied = applied
         self.defaults = defaults

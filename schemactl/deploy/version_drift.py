@@ -46,7 +46,7 @@ class VersionDrift:
         commit: Callable[[str], Commit | None],
         number_mismatches: Sequence[TopicMismatches],
         numbers: TargetNumbers | None,
-        applied: AppliedHistory | None = None,
+        applied: AppliedHistory | None,
     ) -> None:
         self.applied = applied
         self.git = without_namespaces(git, state.half_deleted)
