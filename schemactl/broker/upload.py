@@ -124,7 +124,7 @@ class VersionList:
     def __init__(
         self, versions: Sequence[SchemaVersion], release: Release, *, checker_changes: tuple[str, ...] = ()
     ) -> None:
-        """Create the list; for `checker_changes`, see `create_checkers`: those that do not exist in the release do not count."""
+        """Create the list; `checker_changes`, as for `create_checkers`, may name checkers that the release does not have."""
         self.versions: list[SchemaVersion] = []
         self.release = release
         self._checkers = create_checkers(release, select_existing_checkers(release, checker_changes))

@@ -99,7 +99,7 @@ def _find_differing_numbers(
 def select_namespaces_of_target(
     report: DriftReport, namespaces: Sequence[ReplicatedNamespace]
 ) -> list[ReplicatedNamespace]:
-    """Return those of the namespaces that the target of the report has."""
+    """Return the replicated namespaces that the target of the report has."""
     declared_names = {report.origin.declared.get(name) for name in report.registered.namespaces}
     return [namespace for namespace in namespaces if namespace.name in declared_names]
 

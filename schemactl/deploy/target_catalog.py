@@ -58,16 +58,23 @@ def select_known_part(
     *,
     topics: Sequence[str] = (),
     namespaces: Sequence[str] = (),
-    known: Collection[TopicName] = (),
-    known_namespaces: Collection[NamespaceName] = (),
+    other_topics: Collection[TopicName] = (),
+    other_namespaces: Collection[NamespaceName] = (),
 ) -> Catalog:
     """Return the part of `catalog` with these topics and namespaces, as `select_part` does.
 
+    Args:
+        catalog: the catalog.
+        topics: globs of topics, and `!GLOB` for excluded topics; () for all.
+        namespaces: the names of namespaces; () for all.
+        other_topics: topics of another catalog, which globs may match.
+        other_namespaces: namespaces of another catalog, which may be selected.
+
     Raises:
-        UsageError: if a glob or a namespace matches nothing in `catalog` or among the topics and namespaces known elsewhere.
+        UsageError: if a glob or a namespace matches nothing, neither in `catalog` nor elsewhere.
     """
-    all_namespaces = {*list_namespaces(catalog), *known_namespaces}
-    select_known_topics({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, all_namespaces))
+    all_namespaces = {*list_namespaces(catalog), *other_namespaces}
+    select_known_topics({*catalog.topics, *other_topics}, topics, namespaces, known_namespaces=map(str, all_namespaces))
     return select_part(catalog, topics, namespaces)
 
 
