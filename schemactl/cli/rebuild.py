@@ -116,7 +116,7 @@ def make_rebuild_plan(args: argparse.Namespace, target: OpenTarget, lists: Lists
 
     approved, numbers = target.approved, target.numbers
     full_catalog = rename_catalog(approved.full_history.catalog, target.names)
-    selected = select_known_part(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
+    selected = select_known_part(approved.catalog, topics=args.topic, namespaces=args.namespace, other_topics=lists)
     git = rename_catalog(selected, target.names)
     requested_names = select_topics(lists, args.topic, args.namespace)
     # The user names Git's topics by their declared names, and other topics by the registry's names.

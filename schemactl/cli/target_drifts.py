@@ -116,8 +116,8 @@ class DriftRequest:
             self.approved,
             topics=scope.topics,
             namespaces=scope.namespaces,
-            known=_map_selectable_names(unmanaged.topics, names),
-            known_namespaces=_map_selectable_names(unmanaged.namespaces, names),
+            other_topics=_map_selectable_names(unmanaged.topics, names),
+            other_namespaces=_map_selectable_names(unmanaged.namespaces, names),
         )
         git = rename_catalog(selected, names)
         declared = _add_topic_settings(find_scope(git), git)

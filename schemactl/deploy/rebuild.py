@@ -99,7 +99,7 @@ def find_recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[Top
             meaning, entry = versions_by_number.get(number), recorded.entries.get(number)
             if meaning is None or meaning.deleted:
                 break
-            approved_info = upload(meaning.git) if meaning.git and meaning.info else None
+            approved_info = make_upload(meaning.git) if meaning.git and meaning.info else None
             info = (entry.foreign if entry else None) or approved_info
             if info is None:
                 break
