@@ -27,7 +27,7 @@ from schemactl.core.json_pointer import split_pointer
 from schemactl.core.names import NamespaceName, TopicName, select_topics
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
-from schemactl.core.schema import EMPTY, DeferredInfo, Release, SchemaInfo, SchemaType
+from schemactl.core.schema import EMPTY, DeferredInfo, Locator, Release, SchemaInfo, SchemaType
 from schemactl.core.wording import describe_value
 from schemactl.declare.definition import Definitions, Include, ResolvedDefinition
 from schemactl.declare.document import (
@@ -776,6 +776,14 @@ _CLIENT_ATTRIBUTES: Final = ("name", "role", "versions", "team", "language", "co
 
 _get_client_values: Final = attrgetter(*_CLIENT_ATTRIBUTES)
 
+_TOPIC_ATTRIBUTES: Final = (
+    *("partitions", "generation", "reader", "recursion_depth", "json_times", "integers", "nanoseconds"),
+    *("rendering", "lifecycle"),
+)
+"""The attributes of a topic that are cached as they are."""
+
+_get_topic_values: Final = attrgetter(*_TOPIC_ATTRIBUTES)
+
 
 class KnownFile(NamedTuple):
     """A valid file: its declarations, each with the files of its definition."""
@@ -909,23 +917,44 @@ class _LazyFile:
 
 def _to_values(document: Document, kinds: tuple[Kind, ...], dependencies: tuple[str, ...]) -> tuple[Any, ...]:
     """Convert a document to plain values."""
-    position = document.source.line, document.source.column
     if isinstance(document, NamespaceDocument):
         namespace = document.namespace
+        position = document.source.line, document.source.column
         values = str(namespace.name), _policies_to_values(namespace.policies), namespace.metadata.values(), position
         return *values, dict(namespace.schema_properties)
+    kind_values = tuple((kind.key, kind.schema.type.name, kind.record, kind.reader) for kind in kinds)
+    return topic_to_values(document), document.schema and document.schema.type.name, kind_values, dependencies
+
+
+def topic_to_values(document: TopicDocument) -> tuple[Any, ...]:
+    """Convert a declared topic to plain values, without its definitions; `topic_from_values` restores it."""
     topic = document.topic
     return (
-        *(str(topic.name), _policies_to_values(topic.policies), topic.metadata.values(), position),
-        *(document.schema and document.schema.type.name, dependencies),
-        *(
-            tuple((kind.key, kind.schema.type.name, kind.record, kind.reader) for kind in kinds),
-            topic.kinds_compatibility and topic.kinds_compatibility.value,
-        ),
-        *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
-        *(topic.reader, topic.recursion_depth, topic.json_times, topic.integers, topic.nanoseconds),
-        *(topic.rendering, topic.lifecycle),
-        tuple(_get_client_values(client) for client in topic.clients),
+        str(topic.name),
+        _policies_to_values(topic.policies),
+        topic.metadata.values(),
+        (document.source.line, document.source.column),
+        topic.renamed_from and str(topic.renamed_from),
+        topic.kinds_compatibility and topic.kinds_compatibility.value,
+        tuple(map(_get_client_values, topic.clients)),
+        _get_topic_values(topic),
+    )
+
+
+def topic_from_values(values: tuple[Any, ...], path: str, locator: Locator, **definitions: Any) -> Topic:
+    """Restore a topic from the values of `topic_to_values`; `definitions` are its attributes with definitions."""
+    name, policies, metadata, position, renamed_from, kinds_compatibility, clients, others = values
+    return Topic(
+        TopicName.parse(name),
+        policies=_policies_from_values(policies),
+        metadata=Metadata.parse(metadata),
+        source=Source(path, *position),
+        locator=locator,
+        renamed_from=TopicName.parse(renamed_from) if renamed_from else None,
+        kinds_compatibility=CompatibilityStrategy(kinds_compatibility) if kinds_compatibility else None,
+        clients=tuple(Client(**dict(zip(_CLIENT_ATTRIBUTES, client, strict=True))) for client in clients),
+        **dict(zip(_TOPIC_ATTRIBUTES, others, strict=True)),
+        **definitions,
     )
 
 
@@ -939,48 +968,39 @@ def _policies_to_values(policies: Policies) -> tuple[Any, ...]:
     )
 
 
+def _policies_from_values(values: tuple[Any, ...]) -> Policies:
+    strategy, *others = values
+    return Policies(CompatibilityStrategy(strategy) if strategy else None, *others)
+
+
 def _restore_document(
     file: _LazyFile, position: int, values: tuple[Any, ...]
 ) -> tuple[Topic | Namespace, frozenset[str]]:
     """Restore a declaration from the values of `_to_values`, with the files of its definition."""
-    name, (strategy, *others), metadata_values, (line, column), *rest = values
-    policies = Policies(CompatibilityStrategy(strategy) if strategy else None, *others)
-    metadata = Metadata.parse(metadata_values)
-    source = Source(file.path, line, column)
     locator = partial(file.locate, position)
-    if len(rest) == 1:
-        [schema_properties] = rest
-        return Namespace(
-            NamespaceName.parse(name), policies, metadata, source, locator, schema_properties=schema_properties
-        ), frozenset()
-    type_, dependencies, kind_values, kinds_compatibility, *rest = rest
-    partitions, generation, renamed_from, reader, *settings, lifecycle, clients = rest
-    recursion_depth, json_times, integers, nanoseconds, rendering = settings
+    if isinstance(values[0], str):
+        name, policies, metadata, place, schema_properties = values
+        namespace = Namespace(
+            NamespaceName.parse(name),
+            _policies_from_values(policies),
+            Metadata.parse(metadata),
+            Source(file.path, *place),
+            locator,
+            schema_properties=schema_properties,
+        )
+        return namespace, frozenset()
+    topic_values, type_, kind_values, dependencies = values
     kinds = tuple(
-        Kind(key, DeferredInfo.of(SchemaType[kind_type], partial(file.definition, position, key)), record, kind_reader)
-        for key, kind_type, record, kind_reader in kind_values
+        Kind(key, DeferredInfo.of(SchemaType[kind_type], partial(file.definition, position, key)), record, reader)
+        for key, kind_type, record, reader in kind_values
     )
     schema = DeferredInfo.of(SchemaType[type_], partial(file.definition, position)) if type_ else None
-    topic = Topic(
-        TopicName.parse(name),
-        kinds[-1].schema if kinds else schema,
+    topic = topic_from_values(
+        topic_values,
+        file.path,
+        locator,
+        schema=kinds[-1].schema if kinds else schema,
         kinds=kinds,
         kind_names=tuple(KindName(kind.key, kind.record) for kind in kinds),
-        kinds_compatibility=CompatibilityStrategy(kinds_compatibility) if kinds_compatibility else None,
-        policies=policies,
-        partitions=partitions,
-        generation=generation,
-        renamed_from=TopicName.parse(renamed_from) if renamed_from else None,
-        reader=reader,
-        recursion_depth=recursion_depth,
-        json_times=json_times,
-        integers=integers,
-        nanoseconds=nanoseconds,
-        rendering=rendering,
-        lifecycle=lifecycle,
-        metadata=metadata,
-        clients=tuple(Client(**dict(zip(_CLIENT_ATTRIBUTES, client_values, strict=True))) for client_values in clients),
-        source=source,
-        locator=locator,
     )
     return topic, frozenset(dependencies)
