@@ -3,9 +3,14 @@
     python benchmarks/live_scale.py [--registry URL] [--topics N] [--rounds N]
 
 Without `--registry`, `schemactl serve` is measured. A repository of `apply.py` is applied for the first time, and then `plan`, `drift`
-and `status` have nothing to do. The bare loops use http.client with as many connections as the commands, a thread each, and read the
-JSON of the responses. Each command runs directly after its loop. Printed are wall and CPU seconds (medians of the rounds), their
-ratio, the CPU that a command takes more for each topic, and the requests for each topic. A first apply has one round.
+and `status` have nothing to do. Each command is compared with two bare loops that send its requests with http.client and read the JSON
+of the responses, directly before the command:
+
+- `parallel`: as many connections as the command, a thread each, which is the fastest way to send them from Python;
+- `in turn`: one after another on one connection, as a plain script does.
+
+Printed are wall and CPU seconds (medians of the rounds), the wall time of each loop and the ratio to it, the CPU that the command takes
+more than the parallel loop for each topic, and the requests for each topic. A first apply has one round.
 """
 
 from __future__ import annotations
@@ -54,26 +59,29 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, run_registry(Path(folder), args.registry) as url:
         path = Path(folder, "shop")
-        make(path, url, args.topics, ["warm", "bare", "live"])
+        make(path, url, args.topics, ["warm", "bare", "turn", "live"])
         # Fill the caches of the history and of the bytecode.
         run(path, "plan", "--target", "warm")
         print(f"{args.topics:,} topics, {url}")
         names = read_namespaces(path)
         # Java compiles during the first requests.
-        for target, count in (("warm", min(args.topics, 1_000)), ("bare", 0)):
+        for target, count in (("warm", min(args.topics, 1_000)), ("bare", 0), ("turn", 0)):
             send_all(url, list(list_creations(names[target])), 1)
             send_all(url, list_first_requests(names[target], count), PARALLEL)
-        loop = measure(partial(send_all, url, list_first_requests(names["bare"], args.topics), PARALLEL))
+        first_loop = measure(partial(send_all, url, list_first_requests(names["bare"], args.topics), PARALLEL))
+        first_turn = measure(partial(send_all, url, list_first_requests(names["turn"], args.topics), 1))
         applied, errors = run(path, "apply", "--target", "live", "--yes", "--debug")
-        print_row("first apply", args.topics, [loop], [applied], len(REQUEST.findall(errors)))
+        print_row("first apply", args.topics, [first_loop], [first_turn], [applied], len(REQUEST.findall(errors)))
         for command in ("plan", "drift", "status"):
             arguments = [command, "--target", "live"]
             requests = [(method, path, None) for method, path in REQUEST.findall(run(path, *arguments, "--debug")[1])]
-            loops, commands = [], []
+            sequences = [[request] for request in requests]
+            loops, turns, commands = [], [], []
             for _ in range(args.rounds):
-                loops.append(measure(partial(send_all, url, [[request] for request in requests], PARALLEL)))
+                turns.append(measure(partial(send_all, url, sequences, 1)))
+                loops.append(measure(partial(send_all, url, sequences, PARALLEL)))
                 commands.append(run(path, "--quiet", *arguments)[0])
-            print_row(command, args.topics, loops, commands, len(requests))
+            print_row(command, args.topics, loops, turns, commands, len(requests))
 
 
 @contextmanager
@@ -170,11 +178,16 @@ def run(path: Path, *arguments: str) -> tuple[Cost, str]:
     return Cost(wall_s, usage.ru_utime + usage.ru_stime), text
 
 
-def print_row(title: str, topics: int, loops: Sequence[Cost], commands: Sequence[Cost], requests: int) -> None:
-    """Print the medians of a bare loop and of a command, and their ratios."""
-    loop, command = (Cost(*map(statistics.median, zip(*costs, strict=True))) for costs in (loops, commands))
+def print_row(
+    title: str, topics: int, loops: Sequence[Cost], turns: Sequence[Cost], commands: Sequence[Cost], requests: int
+) -> None:
+    """Print the medians of the bare loops and of a command, and their ratios."""
+    loop, turn, command = (
+        Cost(*map(statistics.median, zip(*costs, strict=True))) for costs in (loops, turns, commands)
+    )
     print(
-        f"{title:12} wall {command.wall_s:6.2f} s   bare {loop.wall_s:6.2f} s   ratio {command.wall_s / loop.wall_s:5.2f}   "
+        f"{title:12} wall {command.wall_s:6.2f} s   parallel {loop.wall_s:6.2f} s, ratio {command.wall_s / loop.wall_s:5.2f}   "
+        f"in turn {turn.wall_s:6.2f} s, ratio {command.wall_s / turn.wall_s:5.2f}   "
         f"CPU {command.cpu_s:6.2f} s, {(command.cpu_s - loop.cpu_s) / topics * 1000:5.2f} ms more for each topic   "
         f"{requests / topics:5.2f} requests for each topic",
         flush=True,
