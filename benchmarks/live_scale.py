@@ -75,7 +75,7 @@ def main() -> None:
         for command in ("plan", "drift", "status"):
             arguments = [command, "--target", "live"]
             requests = [(method, path, None) for method, path in REQUEST.findall(run(path, *arguments, "--debug")[1])]
-            sequences = [[request] for request in requests]
+            sequences: list[list[Request]] = [[request] for request in requests]
             loops, turns, commands = [], [], []
             for _ in range(args.rounds):
                 turns.append(measure(partial(send_all, url, sequences, 1)))
