@@ -396,6 +396,7 @@ class PlanRequest:
             brokers=target.compare_brokers(state, self.catalog, self.numbers),
             effects=self._find_effects(plan),
         )
+        target.approved.save_definitions()
         return ReadyPlan(plan, target, is_current=True)
 
     def _find_effects(self, plan: Plan) -> dict[tuple[TopicName, int], VersionEffect]:

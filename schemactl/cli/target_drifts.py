@@ -140,6 +140,7 @@ class DriftRequest:
             numbers=self.numbers,
             awaited=awaited,
         )
+        target.approved.save_definitions()
         unreadable = target.find_unreadable(scope.topics, scope.namespaces)
         plan = replace(plan, unreadable=unreadable, brokers=target.compare_brokers(state, git, self.numbers))
         return find_drift(

@@ -216,13 +216,15 @@ def get_next_number(versions: Sequence[SchemaVersion]) -> int:
     return versions[-1].number + 1 if versions else 0
 
 
-def _locate_again(read: Callable[[], SchemaInfo], pointer: str) -> Source:
+def locate_again(read: Callable[[], SchemaInfo], pointer: str) -> Source:
+    """Read a definition again, and return the place nearest to a JSON pointer."""
     source = read().locate(pointer)
     assert source  # noqa: S101  the definition had a locator when it was read first
     return source
 
 
-def _edit_again(read: Callable[[], SchemaInfo], edit: DefinitionEdit) -> TextEdit | None:
+def edit_again(read: Callable[[], SchemaInfo], edit: DefinitionEdit) -> TextEdit | None:
+    """Read a definition again, and return an edit of it as an edit of its file, or None if only a person can make it."""
     return read().edit(edit)
 
 
@@ -275,9 +277,9 @@ class DeferredInfo(SchemaInfo):
                 object.__setattr__(self, part, getattr(info, part))
             # The parsed files behind locations and edits take several times the memory of the text, and few versions need them.
             if info.locator:
-                object.__setattr__(self, "locator", partial(_locate_again, read))
+                object.__setattr__(self, "locator", partial(locate_again, read))
             if info.editor:
-                object.__setattr__(self, "editor", partial(_edit_again, read))
+                object.__setattr__(self, "editor", partial(edit_again, read))
             object.__setattr__(self, "_read_again", read)
             object.__setattr__(self, "_read", None)
         return self

@@ -40,13 +40,13 @@ from schemactl.core.findings import Waiver
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.project import Project, ProtoRendering, Target
-from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion, edit_again, locate_again
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, WorktreeFiles, read_bytes, shown
 from schemactl.declare.project import PROJECT_FILE, read_project
-from schemactl.declare.reader import in_roots, read_clients
+from schemactl.declare.reader import in_roots, read_clients, topic_from_values
 from schemactl.declare.references import folders_above, is_folder
 from schemactl.declare.waivers import read_waivers
 from schemactl.formats import assign_kinds
@@ -60,7 +60,9 @@ from schemactl.history.commit_files import (
     list_staged_paths,
 )
 from schemactl.history.git import FSCK, Repository, UnnamedBareRepository
+from schemactl.history.saved_definitions import Key, SavedDefinitions
 from schemactl.history.sparse_checkout import find_omitted_files
+from schemactl.history.store import Store
 from schemactl.history.versions import (
     MAX_CACHED_DOCUMENTS,
     Derivation,
@@ -192,8 +194,8 @@ class History:
         self.grown: frozenset[str] = frozenset()
         self._repository = repository
         self._project = project
-        self._definitions = DefinitionLoader(repository, project, cache)
         self._commit = functools.cache(cache.read_commit)
+        self._definitions = DefinitionLoader(repository, project, cache, self._commit)
         self.tip = self._commit(cache.step) if cache.step >= 0 else None
         self.catalog = Catalog(
             LazyMapping(self._list_namespace_names, self._read_namespace),
@@ -417,10 +419,15 @@ class History:
         return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
 
     def read_ahead(self, topics: Collection[TopicName]) -> None:
-        """Read the files of topics from Git at once, before all their versions are loaded."""
+        """Read the saved definitions of topics, and the files of the others from Git, at once, before all their versions are loaded."""
         if len(topics) >= _MANY_TOPICS:
             self._cache.read_ahead()
-        self._definitions.read_ahead([topic.schema_id for topic in topics])
+            self._definitions.open_saved()
+        self._definitions.read_ahead(topic.schema_id for topic in topics if not self._definitions.has_saved(topic))
+
+    def save_definitions(self) -> None:
+        """Save the definitions that were read of many topics, for the next command."""
+        self._definitions.save()
 
     def declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:
         """Return the current declaration of a topic's schema, or of one of its kinds of events; None if no file declares it."""
@@ -512,7 +519,8 @@ class History:
         topic = Topic(name) if state.deleted else self._definitions.read_topic(step, state.path, name.schema_id)
         rendering = topic.get_rendering(self._project.rendering)
         kind_names = tuple(KindName(*kind_name) for kind_name in self._cache.list_kind_names(name.schema_id))
-        topic = replace(topic, kind_names=kind_names)
+        if kind_names:
+            topic = replace(topic, kind_names=kind_names)
         versions = assign_kinds(self._read_versions(name.schema_id, rendering), topic)
         generation = 1 + sum(version.info is None for version in versions)
         if state.deleted or not self._is_in_current_roots(name):
@@ -646,10 +654,15 @@ class DefinitionLoader:
     Histories are long, so a definition is read when it is needed.
     """
 
-    def __init__(self, repository: Repository, project: Project, cache: Cache) -> None:
+    def __init__(
+        self, repository: Repository, project: Project, cache: Cache, read_commit: Callable[[int], Commit]
+    ) -> None:
         self._repository = repository
         self._project = project
         self._cache = cache
+        self._read_commit = read_commit
+        self._saved: SavedDefinitions | None = None
+        self._key = functools.cache(self._make_key)
         # A state caches its rows, and many definitions belong to the same step. A history has too many steps to cache all states.
         self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(cache.at_step)
         self._project_steps = functools.cache(lambda: cache.list_steps_at(project.path))
@@ -673,7 +686,12 @@ class DefinitionLoader:
 
     def read_topic(self, step: int, path: str, schema: str) -> Topic:
         """Read a declared topic without its schema; clients whose own definition is unreadable are omitted."""
+        key = self._key(step, path, schema) if self._saved else ()
+        if self._saved and (values := self._saved.find(schema, key)):
+            return topic_from_values(values, shown(path), lambda pointer: self._locate(step, path, schema, pointer))
         document = self.topic(step, path, schema)
+        if self._saved:
+            self._saved.add_topic(schema, key, document)
         if not document.clients:
             return document.topic
         with self._lock:
@@ -692,10 +710,15 @@ class DefinitionLoader:
 
         A `.proto` definition is in the form `rendering`, which follows from the current declaration, because today's clients use it.
         """
+        type_ = SchemaType[version.type]
         read = functools.partial(self._read_info, version.step, version.path, schema, rendering, version.kind)
+
+        def read_version() -> SchemaInfo:
+            return self._read_saved(schema, self._make_version_key(version), type_, read)
+
         return DeferredInfo.of(
-            SchemaType[version.type],
-            read,
+            type_,
+            read_version,
             digest=version.digest,
             is_plain=version.is_plain,
             may_mention=functools.partial(self._may_mention, schema),
@@ -719,7 +742,70 @@ class DefinitionLoader:
                 is_same = entries == self._read_entries(version.step, version.path, schema) and kind == version.kind
             return info.load() if is_same else self._read_info(step, path, schema, rendering, kind)
 
-        return DeferredInfo.of(info.type, read, digest=version.digest)
+        def read_current() -> SchemaInfo:
+            key = (*self._key(step, path, schema), kind) if self._saved else ()
+            return self._read_saved(schema, key, info.type, read)
+
+        return DeferredInfo.of(info.type, read_current, digest=version.digest)
+
+    # Saved declarations and definitions
+
+    def open_saved(self) -> None:
+        """Use the saved declarations and definitions from now on; for a few topics, reading them takes longer than reading files."""
+        if self._saved is None:
+            self._saved = SavedDefinitions(Store(self._repository.common_directory, self._project.path))
+
+    def save(self) -> None:
+        """Save the declarations and definitions that were read since `open_saved`."""
+        if self._saved:
+            self._saved.save()
+
+    def has_saved(self, topic: TopicName) -> bool:
+        """Return whether the current declaration of a topic is saved, with all its versions."""
+        state = self._cache.find_state(topic.schema_id, topic.domain)
+        if self._saved is None or state is None:
+            return False
+        keys = [self._make_version_key(version) for version in self._cache.list_versions(topic.schema_id)]
+        if not state.deleted:
+            step = self._cache.step if state.as_of is None else state.as_of
+            keys.append(self._key(step, state.path, topic.schema_id))
+        return all(self._saved.has(topic.schema_id, key) for key in keys)
+
+    def _make_key(self, step: int, path: str, schema: str) -> Key:
+        """Return everything that the declaration of a topic after a step depends on, with its definition."""
+        with self._lock:
+            entries = self._read_entries(step, path, schema)
+        # A blob that counts in place of an unreadable one is a string, and a file an `Entry`.
+        return path, *(
+            (file, *entry) if isinstance(entry, Entry) else (file, entry) for file, entry in sorted(entries.items())
+        )
+
+    def _make_version_key(self, version: VersionRow) -> Key:
+        return self._read_commit(version.step).id, version.path, version.kind
+
+    def _read_saved(self, schema: str, key: Key, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
+        """Return a saved definition, whose files are only read for places and edits; or read it, and add it."""
+        if self._saved is None:
+            return read()
+        if values := self._saved.find(schema, key):
+            definition, properties, source, has_locator, has_editor = values
+            return SchemaInfo(
+                type_,
+                definition,
+                properties,
+                source and Source(*source),
+                locator=functools.partial(locate_again, read) if has_locator else None,
+                editor=functools.partial(edit_again, read) if has_editor else None,
+            )
+        info = read()
+        self._saved.add_definition(schema, key, info)
+        return info
+
+    def _locate(self, step: int, path: str, schema: str, pointer: str) -> Source:
+        document = self.topic(step, path, schema)
+        return document.topic.locate(pointer) or document.source
+
+    # Files
 
     def _read_entries(self, step: int, path: str, schema: str) -> dict[str, Entry | str | None]:
         """Return the entry of every file of a definition after a step; for `path`, the blob that counts there.

@@ -1,0 +1,143 @@
+"""A history with saved definitions equals one that is read from Git, after every kind of change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from readings import PROJECT
+from scratch import Files, Scratch, record, write_declaration
+
+from schemactl import history
+from schemactl.core.catalog import Catalog
+from schemactl.core.edits import AddAlias
+from schemactl.core.schema import SchemaInfo
+
+pytestmark = pytest.mark.slow
+
+TOPICS = 200
+"""The number of topics from which on definitions are saved."""
+
+USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
+REST = """\
+topic: shop/sales/pairs
+schema: {type: KEY_VALUE, key: {type: STRING}, value: {type: AVRO, definition: views.avsc}}
+---
+topic: shop/sales/views
+partitions: 3
+retention_policies: {size_mb: 10, time_minutes: 60}
+owner: team-sales
+deprecated: {remove_after: 2030-01-31}
+schema: {type: JSON, definition: views.avsc}
+clients:
+- {name: reports, role: consumer, versions: 0}
+---
+topic: shop/sales/texts
+schema: {type: STRING}
+---
+topic: shop/sales/events
+schemas:
+  clicked: {type: AVRO, definition: clicks.avsc}
+  viewed: {type: AVRO, definition: views.avsc}
+---
+topic: shop/sales/drafts
+lifecycle: draft
+"""
+FILES: Files = {
+    "topics/namespace.yaml": "namespace: shop/sales\nschema_properties: {origin: web}\n",
+    "topics/orders.yaml": write_declaration(more="  references: [../money.avsc]\n"),
+    "topics/orders.avsc": USES_MONEY,
+    "money.avsc": record("amount", name="Money"),
+    "topics/rest.yaml": REST,
+    "topics/views.avsc": record("id", name="View"),
+    "topics/clicks.avsc": record("id", name="Click"),
+    "topics/many.yaml": "---\n".join(f"topic: shop/sales/t{number:03}\n" for number in range(TOPICS)),
+}
+CHANGES: dict[str, Files] = {
+    "a doc": {"topics/views.avsc": record("id", name="View", doc="A view.")},
+    "a field": {"topics/clicks.avsc": record("id", "page", name="Click", page="")},
+    "a referenced type": {"money.avsc": record("amount", name="Money", doc="In cents.")},
+    "default properties": {"topics/namespace.yaml": "namespace: shop/sales\nschema_properties: {origin: app}\n"},
+    "policies": {"topics/rest.yaml": REST.replace("partitions: 3", "partitions: 4")},
+    "a removed topic": {"topics/orders.yaml": None},
+    "a broken declaration": {"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: AVRO}\n"},
+}
+
+
+def read_catalog(repository: history.Repository, *, saved: bool) -> tuple[history.History, Catalog]:
+    """Read the history with all its definitions, from Git or from the saved ones."""
+    approved = history.read(repository, PROJECT)
+    if saved:
+        approved.read_ahead(approved.catalog.topics)
+    catalog = Catalog(dict(approved.catalog.namespaces), dict(approved.catalog.topics)).load()
+    approved.save_definitions()
+    return approved, catalog
+
+
+def list_definitions(catalog: Catalog) -> list[SchemaInfo]:
+    """List the current definitions and those of all versions."""
+    return [
+        info
+        for topic in catalog.topics.values()
+        for info in (
+            topic.schema,
+            *(kind.schema for kind in topic.kinds),
+            *(version.info for version in topic.versions),
+        )
+        if info
+    ]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Scratch:
+    """A repository with many topics."""
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit(FILES)
+    scratch.flush()
+    return scratch
+
+
+def expect_equal(scratch: Scratch) -> None:
+    """Expect equal values and places with and without saved definitions."""
+    with history.Repository.open(scratch.path) as opened:
+        _, expected = read_catalog(opened, saved=False)
+        for _ in range(2):
+            _, actual = read_catalog(opened, saved=True)
+            assert actual == expected
+            for name, topic in expected.topics.items():
+                assert actual.topics[name].source == topic.source
+                assert actual.topics[name].locate("/partitions") == topic.locate("/partitions")
+            edit = AddAlias("/fields/0", "former")
+            for definition, other in zip(list_definitions(actual), list_definitions(expected), strict=True):
+                assert (definition.source, definition.locate("/fields/0")) == (other.source, other.locate("/fields/0"))
+                if definition.schema:
+                    assert definition.edit(edit) == other.edit(edit)
+
+
+def test_saved_definitions_follow_every_change(repository: Scratch) -> None:
+    expect_equal(repository)
+    for subject, files in CHANGES.items():
+        repository.commit(files, subject)
+        repository.flush()
+        expect_equal(repository)
+
+
+def test_saved_definitions_are_read_without_their_files(repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    with history.Repository.open(repository.path) as opened:
+        _, expected = read_catalog(opened, saved=True)
+    assert len(expected.topics) == TOPICS + 6
+    requested_names: list[str] = []
+    objects = history.Repository.objects
+
+    def record_call(repository: history.Repository, names: list[str]) -> object:
+        requested_names.extend(names)
+        return objects(repository, names)
+
+    monkeypatch.setattr(history.Repository, "objects", record_call)
+    with history.Repository.open(repository.path) as opened:
+        _, actual = read_catalog(opened, saved=True)
+    assert actual == expected
+    # The halves of a pair are not saved.
+    assert repository.git("rev-parse", "HEAD:topics/views.avsc").strip() in requested_names
+    assert repository.git("rev-parse", "HEAD:topics/orders.avsc").strip() not in requested_names
+    assert repository.git("rev-parse", "HEAD:topics/orders.yaml").strip() not in requested_names
