@@ -77,8 +77,10 @@ def run_for_each_target(
 def load_catalog(catalog: Catalog) -> Catalog:
     """Read everything in `catalog` from Git now, so that threads do not call Git."""
     from schemactl.core.catalog import Catalog
+    from schemactl.core.garbage_collection import pause_garbage_collection
 
-    return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
+    with pause_garbage_collection():
+        return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
 
 
 def run_in_parallel(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) -> list[T | SchemactlError]:

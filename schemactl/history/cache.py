@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from schemactl.core.errors import Problem, Source
+from schemactl.core.garbage_collection import pause_garbage_collection
 from schemactl.core.names import DOMAINS
 from schemactl.core.policies import Policies
 from schemactl.core.schema import EMPTY, Commit
@@ -244,8 +245,12 @@ class Cache:
 
     def read_ahead(self) -> None:
         """Read everything about this state at once; for many topics, queries for each of them take ten times as long."""
-        if self._is_read_ahead:
-            return
+        if not self._is_read_ahead:
+            with pause_garbage_collection():
+                self._read_all()
+            self._is_read_ahead = True
+
+    def _read_all(self) -> None:
         names = {name_id: _decode_name(name) for name_id, name in self._select("SELECT id, name FROM name")}
         self._ids = {name: name_id for name_id, name in names.items()}
         # SQLite takes the other columns from the row with the maximum.
@@ -268,7 +273,6 @@ class Cache:
         for schema, number, step, type_, path, digest, kind, is_plain in versions:
             row = VersionRow(number, step, type_, names[path], digest, kind, bool(is_plain))
             self._versions.setdefault(names[schema], []).append(row)
-        self._is_read_ahead = True
 
     def copy(self) -> Cache:
         """Copy the database up to this step."""
