@@ -110,7 +110,9 @@ class TopicName:
     @property
     def same_names_elsewhere(self) -> tuple[TopicName, ...]:
         """The topics of the same name in the other domains, which share the registry's list of versions."""
-        return tuple(replace(self, domain=domain) for domain in DOMAINS if domain != self.domain)
+        return tuple(
+            TopicName(self.tenant, self.namespace, self.topic, domain) for domain in DOMAINS if domain != self.domain
+        )
 
     @property
     def is_scalable(self) -> bool:
@@ -120,7 +122,7 @@ class TopicName:
     @property
     def scalable(self) -> TopicName:
         """The scalable topic of this name, which shares the registry's list of versions."""
-        return replace(self, domain="topic")
+        return TopicName(self.tenant, self.namespace, self.topic, "topic")
 
     def __str__(self) -> str:
         return f"{self.domain}://{self.schema_id}"
@@ -219,7 +221,7 @@ class TargetNames:
 
 def _replace_namespace(name: Named, namespace: NamespaceName) -> Named:
     if isinstance(name, TopicName):
-        return cast("Named", replace(name, tenant=namespace.tenant, namespace=namespace.name))
+        return cast("Named", TopicName(namespace.tenant, namespace.name, name.topic, name.domain))
     return cast("Named", namespace)
 
 

@@ -277,6 +277,9 @@ class Planner(PredictedState):
         topics = {}
         for name, topic in self.topics.items():
             versions = self.versions.get(name.schema_id, ())
+            if versions is topic.versions:
+                topics[name] = topic
+                continue
             current = get_live_versions(versions)
             topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
         return Catalog(self.namespaces, topics)

@@ -98,7 +98,7 @@ class Reply(NamedTuple):
         if not self.body:
             return None
         try:
-            value = json.loads(self.body, parse_constant=_reject_constant)
+            value = _DECODER.decode(self.body.decode(json.detect_encoding(self.body), "surrogatepass"))
             if _LONE_SURROGATE.search(self.body):
                 # JSON can escape a lone surrogate, but no file or terminal can represent it.
                 json.dumps(value, ensure_ascii=False).encode()
@@ -230,6 +230,10 @@ def parse_strategy(text: str | None) -> CompatibilityStrategy:
 
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)
+"""The decoder of all responses, as `json.loads` would make one for each."""
 
 
 class _WatchedConnection(HTTPConnection):
