@@ -367,7 +367,8 @@ class PlanRequest:
                 deletions=self.permissions.delete | self.permissions.force_delete,
                 git=self.catalog,
             )
-        assert registry.release  # noqa: S101  asked for here, and remembered
+        # Read in this thread, because `plan` must not send requests.
+        registry.read_release()
         return state
 
     def plan(self, state: RegistryState) -> ReadyPlan:

@@ -151,6 +151,9 @@ class Registry(Protocol):
     def release(self) -> Release:
         """The Pulsar release whose behavior it has."""
 
+    def read_release(self) -> Release:
+        """Read `release` now, so that it takes no request later, and return it."""
+
     @property
     def defaults(self) -> BrokerDefaults:
         """The registry's values of unset policies; for the strategy see `default_strategy`."""

@@ -174,6 +174,10 @@ class PulsarRegistry(Relaxing):
         Raises:
             RegistryError: if the brokers are older than all known releases.
         """
+        return self.read_release()
+
+    def read_release(self) -> Release:
+        """See `Registry.read_release`."""
         if differences := describe_older_release(self.version):
             raise RegistryError(
                 f"{self._connection.url} is Pulsar {self.version}, older than the supported releases, and its brokers differ: {differences}",
