@@ -122,7 +122,7 @@ def lint(declared: Declared, project: Project, selected: frozenset[TopicName]) -
     linted_remarks = []
     for name in sorted(selected):
         enabled_rules = [rule for rule in functions_by_rule if comparison.is_enabled(rule, name)]
-        for file in declared.written.get(name, ()):
+        for file in declared.avro_files.get(name, ()):
             for rule in enabled_rules:
                 for remark in list_remarks(rule, file):
                     locate = file.text.locate_key if remark.of_key else file.text.locate
@@ -596,7 +596,7 @@ def check_sibling_namespaces(
 ) -> Iterator[_TopicRemark]:
     """Report topics whose type is in another namespace than most types of their Pulsar namespace."""
     namespaces_by_pulsar_namespace: dict[NamespaceName, dict[TopicName, str]] = defaultdict(dict)
-    for name, files in declared.written.items():
+    for name, files in declared.avro_files.items():
         schema = declared.catalog.topics[name].schema if name in declared.catalog.topics else None
         if files and schema and schema.type.name != "KEY_VALUE":
             namespace = _get_namespace(files[0].value)
@@ -608,7 +608,7 @@ def check_sibling_namespaces(
             continue
         for name, namespace in namespaces.items():
             if namespace != usual_namespace and name in selected:
-                file = declared.written[name][0]
+                file = declared.avro_files[name][0]
                 parts = ("namespace",) if "namespace" in file.value else ("name",)
                 message = (
                     f"The type of {name} is in {f'the namespace {namespace}' if namespace else 'no namespace'}; those of "
@@ -684,7 +684,7 @@ def check_client_languages(
                 )
             yield "GO_BYTE_ORDER", name, topic.locate("/schema/type"), Remark(("schema", "type"), message)
         if "go" in languages and schema.type.name in ("AVRO", "JSON", "PROTOBUF"):
-            for file in declared.written.get(name, ()):
+            for file in declared.avro_files.get(name, ()):
                 for change in find_changes(file.value):
                     message = (
                         f"Go's client registers another definition of {name} than the declared one: {change.message}."
@@ -692,7 +692,7 @@ def check_client_languages(
                     remark = Remark(change.parts, message, change.fix)
                     yield "GO_DEFINITION_DIFFERS", name, file.locate(change.parts), remark
         if "python" in languages and schema.type.name == "JSON":
-            for file in declared.written.get(name, ()):
+            for file in declared.avro_files.get(name, ()):
                 for part in LintedDefinition.of(file, project).of_kind("primitive"):
                     if (part.keys.get("type") or part.value) == "bytes" and "logicalType" not in part.keys:
                         message = (

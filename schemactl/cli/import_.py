@@ -96,7 +96,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
             )
     require_complete_checkout(repository, project)
     files = declare_files.WorktreeFiles(str(top), folders=project.roots)
-    declared = Catalog() if is_new else reader.load(files, project)
+    declared = Catalog() if is_new else reader.read_valid_catalog(files, project)
     with closing(chosen.open(context)) as registry:
         registered = _read_registry(args, registry, target)
         imported = import_catalog(

@@ -83,7 +83,7 @@ class ResolvedDefinition:
         info: the schema; None if there are problems.
         paths: every file of the definition, including missing ones.
         unused: the places, in the declaration, of references that name a file which the definition does not use.
-        written: the Avro files of the definition: its own file and those whose types it uses.
+        avro_files: the Avro files of the definition: its own file and those whose types it uses.
         depends_on_protoc: whether another release of protoc may accept it.
     """
 
@@ -91,7 +91,7 @@ class ResolvedDefinition:
     problems: tuple[Problem, ...]
     paths: frozenset[str]
     unused: tuple[Tokens, ...] = ()
-    written: tuple[AvroFile, ...] = ()
+    avro_files: tuple[AvroFile, ...] = ()
     depends_on_protoc: bool = False
 
 
@@ -257,7 +257,7 @@ class Definitions:
             tuple(reader.problems),
             frozenset(reader.paths),
             tuple(sorted(reader.unused)),
-            tuple(reader.written),
+            tuple(reader.avro_files),
             reader.depends_on_protoc,
         )
 
@@ -352,7 +352,7 @@ class _DefinitionReader:
         self.folder = posixpath.dirname(declaration.text.path)
         self.problems: list[Problem] = []
         self.paths: set[str] = set()
-        self.written: list[AvroFile] = []
+        self.avro_files: list[AvroFile] = []
         self.depends_on_protoc = False
         self.halves: dict[str, ResolvedDefinition] = {}
         # The indexes of the entries of `references` that name one file, and of those entries that the definition uses.
@@ -469,7 +469,7 @@ class _DefinitionReader:
                 self.paths |= definition.paths
                 self.halves[half] = definition
                 self.depends_on_protoc |= definition.depends_on_protoc
-                self.written += definition.written
+                self.avro_files += definition.avro_files
                 if definition.info:
                     halves[half] = definition.info
         if len(halves) < 2:
@@ -533,7 +533,7 @@ class _DefinitionReader:
         used = [(index, other) for index, other in (*references, *matched) if other.path in inlined.used]
         self.used |= {index for index, _ in used}
         self.paths |= {other.path for _, other in used}
-        self.written = [file, *(other for _, other in used)]
+        self.avro_files = [file, *(other for _, other in used)]
         is_here = file.path == self.declaration.text.path
         source = self.declaration.definition_source if is_here else Source(shown(file.path))
         if inlined.used or text is None:

@@ -90,7 +90,7 @@ class Declared:
         broken: the declarations with problems, which are not in the catalog.
         dependencies: by topic, the files of its definition except the YAML file, including missing ones.
         findings: the findings about valid declarations.
-        written: by topic, the Avro files of its definition, except for topics of files that a cache knows.
+        avro_files: by topic, the Avro files of its definition, except for topics of files that a cache knows.
         samples: the files of sample messages, in folders named `samples`.
     """
 
@@ -98,7 +98,7 @@ class Declared:
     problems: tuple[Problem, ...] = ()
     dependencies: Mapping[TopicName, frozenset[str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
-    written: Mapping[TopicName, tuple[AvroFile, ...]] = field(default_factory=dict)
+    avro_files: Mapping[TopicName, tuple[AvroFile, ...]] = field(default_factory=dict)
     samples: tuple[str, ...] = ()
     broken: tuple[BrokenDeclaration, ...] = ()
 
@@ -177,15 +177,6 @@ def describe_broken(declarations: Iterable[BrokenDeclaration]) -> Iterator[str]:
         yield f"{len(problems) - MAX_PROBLEMS:,} more problems of declarations that were not requested"
 
 
-def load(files: Files, project: Project) -> Catalog:
-    """Read all declarations of the project.
-
-    Raises:
-        DeclarationError: all problems of all files.
-    """
-    return load_all(files, project).catalog
-
-
 _MAX_OUTSIDE_FILES: Final = 200
 """Maximum number of files that are read to find declarations outside of the roots."""
 
@@ -196,8 +187,8 @@ _DECLARED_NAME: Final = re.compile(
 """A line that declares a namespace or a topic by its full name. In files of other tools, such keys have names without a slash."""
 
 
-def load_all(files: Files, project: Project) -> Declared:
-    """Read all declarations of the project, with their dependencies.
+def read_valid_catalog(files: Files, project: Project) -> Catalog:
+    """Read all declarations of the project, none of which may have a problem.
 
     Raises:
         DeclarationError: all problems of all files.
@@ -205,7 +196,7 @@ def load_all(files: Files, project: Project) -> Declared:
     declared = read(files, project)
     if declared.problems:
         raise DeclarationError(declared.problems)
-    return declared
+    return declared.catalog
 
 
 def read(files: Files, project: Project, *, cache: ValidationCache | None = None) -> Declared:
@@ -286,7 +277,7 @@ class _Builder:
         self.findings: list[Finding] = []
         # By namespace, also for the definitions of known files, which are read later.
         self.schema_properties: dict[NamespaceName, Mapping[str, str]] = cache.schema_properties if cache else {}
-        self.written: dict[TopicName, tuple[AvroFile, ...]] = {}
+        self.avro_files: dict[TopicName, tuple[AvroFile, ...]] = {}
 
     def build(self, documents: Iterable[Documents | KnownFile]) -> Declared:
         documents = list(documents)
@@ -338,7 +329,7 @@ class _Builder:
             tuple(sorted({problem for declaration in broken for problem in declaration.problems})),
             self.dependencies,
             tuple(finding for finding in self.findings if finding.topic not in broken_names),
-            self.written,
+            self.avro_files,
             broken=broken,
         )
 
@@ -423,7 +414,7 @@ class _Builder:
         name = topic.name
         definition = self.definitions.read(declaration, topic.get_rendering(self.project.rendering))
         self.dependencies[name] = self.dependencies.get(name, frozenset()) | definition.paths
-        self.written[name] = (*self.written.get(name, ()), *definition.written)
+        self.avro_files[name] = (*self.avro_files.get(name, ()), *definition.avro_files)
         problems = list(definition.problems)
         if definition.info:
             problems += _find_schema_problems(definition.info, self.project.release)

@@ -23,7 +23,7 @@ from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import Kind
 from schemactl.declare.models import KINDS
 from schemactl.declare.project import read_project
-from schemactl.declare.reader import load, read
+from schemactl.declare.reader import read, read_valid_catalog
 
 PROJECT = Project(roots=("topics",))
 
@@ -56,7 +56,7 @@ topic: non-persistent://shop/web/clicks
 
 
 def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
-    catalog = load(MemoryFiles({"topics/a.yaml": EVERYTHING}), PROJECT)
+    catalog = read_valid_catalog(MemoryFiles({"topics/a.yaml": EVERYTHING}), PROJECT)
     sales = NamespaceName("shop", "sales")
     policies = Policies(CompatibilityStrategy.BACKWARD, False, True)  # noqa: FBT003  in the order of the file
     of_sales = Metadata(
@@ -100,7 +100,7 @@ def test_only_yaml_below_the_roots_is_read() -> None:
             "waivers.yaml": "nonsense",
         }
     )
-    assert list(map(str, load(files, PROJECT).topics)) == ["persistent://shop/sales/orders"]
+    assert list(map(str, read_valid_catalog(files, PROJECT).topics)) == ["persistent://shop/sales/orders"]
     everywhere = Project(roots=("",), waivers="waivers.yaml")
     assert [problem.source.path for problem in read(files, everywhere).problems] == ["topics2/a.yaml"]
 

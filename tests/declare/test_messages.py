@@ -13,7 +13,7 @@ from schemactl.core.errors import DeclarationError
 from schemactl.core.project import Project
 from schemactl.core.schema import describe_older_release
 from schemactl.declare.project import PROJECT_FILE, check_roots, read_project
-from schemactl.declare.reader import load
+from schemactl.declare.reader import read_valid_catalog
 
 MESSAGES = Path(__file__).with_name("messages.txt")
 
@@ -49,7 +49,7 @@ def render_screen(files: dict[str, str]) -> str:
             data = files[PROJECT_FILE].encode()
             project = read_project(PROJECT_FILE, data)
             check_roots(MemoryFiles(files), project, data)
-        load(MemoryFiles(files), project)
+        read_valid_catalog(MemoryFiles(files), project)
     except DeclarationError as error:
         return str(error)
     return ""
