@@ -351,7 +351,7 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
 
 
 def _check(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None) -> int:
-    from schemactl.codegen.package import compare
+    from schemactl.codegen.package_folder import compare
 
     args, out = maker.args, maker.out
     out_text = maker.generate.out if args.out is None else args.out
@@ -385,14 +385,14 @@ def _check(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None
 
 def _explain_stale_numbers(package: GeneratedPackage, out: Path, changed: Sequence[str]) -> Iterator[str]:
     """Yield a line for each schema file in the folder whose text has another version number now."""
-    from schemactl.codegen.package import numbered
+    from schemactl.codegen.package_folder import find_numbered_schema
 
     versions_by_text: dict[tuple[str, str], int] = {}
     for name, text in package.files.items():
-        if schema_file := numbered(name):
+        if schema_file := find_numbered_schema(name):
             versions_by_text.setdefault((schema_file.module, text), schema_file.version)
     for name in changed:
-        schema_file = numbered(name)
+        schema_file = find_numbered_schema(name)
         path = out / name
         if schema_file is None or not path.is_file():
             continue
@@ -407,7 +407,7 @@ def _explain_stale_numbers(package: GeneratedPackage, out: Path, changed: Sequen
 
 def _write(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None, earlier: Manifest | None) -> int:
     """Write the package and its manifest; `earlier` is the manifest of the files before."""
-    from schemactl.codegen.package import compare, write
+    from schemactl.codegen.package_folder import compare, write
 
     out, below = maker.out, maker.context.top
     brought, unchanged = maker.make_merge_predicate(merged), package.files.unchanged
@@ -436,7 +436,8 @@ def _write(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None
 
 
 def _pack(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None) -> int:
-    from schemactl.codegen import package as codegen_package
+    from schemactl.codegen.package_folder import pack
+    from schemactl.codegen.wheel import complete, make_wheel, render_commits
 
     args, context, name = maker.args, maker.context, maker.generate.package
     tip = package.history.tip
@@ -445,22 +446,20 @@ def _pack(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None)
         released = maker.make_package(merged._replace(history=merged.approved))
         is_released = released.files == package.files
         package, tip = (released, merged.approved.tip) if is_released else (package, None)
-    files = codegen_package.complete(package.files, name, package.topics)
+    files = complete(package.files, name, package.topics)
     if args.with_commits:
         if tip is None:
             raise UsageError(
                 "--with-commits names the commit of every version, and the files here add content that is not approved yet",
                 fix="merge it first, or leave --with-commits out",
             )
-        files = {**files, f"{name.replace('.', '/')}/versions.json": codegen_package.commits(package.topics)}
-    wheel = None
-    if args.wheel:
-        wheel = codegen_package.wheel(files, name, package.topics, tip=tip, version=args.wheel_version)
+        files = {**files, f"{name.replace('.', '/')}/versions.json": render_commits(package.topics)}
+    wheel = make_wheel(files, name, package.topics, tip=tip, version=args.wheel_version) if args.wheel else None
     if args.zip:
         zip_path = resolve_output_file(args.zip, context, name=f"{name}.zip")
-        codegen_package.pack(files, zip_path, below=context.top)
+        pack(files, zip_path, below=context.top)
         print(args.zip if zip_path.name == Path(args.zip).name else Path(args.zip, zip_path.name))
     if wheel:
-        codegen_package.pack(wheel.files, Path(context.directory, args.wheel, wheel.name), below=context.top)
+        pack(wheel.files, Path(context.directory, args.wheel, wheel.name), below=context.top)
         print(Path(args.wheel, wheel.name))
     return 0

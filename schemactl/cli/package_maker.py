@@ -20,7 +20,9 @@ from schemactl.core.names import select_known_topics
 if TYPE_CHECKING:
     from schemactl.checks.project_files import CheckCache
     from schemactl.codegen.manifest import Manifest
-    from schemactl.codegen.package import MergePredicate, PackageFiles, TopicFiles, VersionCode
+    from schemactl.codegen.package import PackageFiles, TopicFiles
+    from schemactl.codegen.package_folder import MergePredicate
+    from schemactl.codegen.topic_module import VersionCode
     from schemactl.codegen.topics import PackageTopic
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName

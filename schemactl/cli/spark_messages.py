@@ -322,9 +322,10 @@ def require_existing(path: str, master: str) -> None:
 
 def write_runtime(folder: Path) -> Path:
     """Write a zip with the modules that Spark's workers import, and return its path."""
-    from schemactl.codegen.package import pack, run_time
+    from schemactl.codegen.package_folder import pack
+    from schemactl.codegen.wheel import read_runtime_modules
 
-    modules = {"__init__.py": "", **run_time("spark/landing.py", "spark/stored_messages.py")}
+    modules = {"__init__.py": "", **read_runtime_modules("spark/landing.py", "spark/stored_messages.py")}
     archive = folder / "schemactl.zip"
     pack({f"schemactl/{path}": text for path, text in sorted(modules.items())}, archive)
     return archive

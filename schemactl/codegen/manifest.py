@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from schemactl.codegen.module_paths import module_paths
-from schemactl.codegen.package import PackageFiles, TopicFiles, VersionCode, list_schema_files, walk_files
+from schemactl.codegen.package import PackageFiles, TopicFiles, list_schema_files
+from schemactl.codegen.package_folder import walk_files
+from schemactl.codegen.topic_module import VersionCode
 from schemactl.core.names import TopicName
 
 CLOCK_TICK_S: Final = 0.02

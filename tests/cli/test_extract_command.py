@@ -14,7 +14,8 @@ from command import Printed, schemactl
 from scratch import Scratch
 from topics_to_generate import ALL, GENERATE, ID, ORDERS, make_approved, make_info
 
-from schemactl.codegen.package import compare, package_files, write
+from schemactl.codegen.package import package_files
+from schemactl.codegen.package_folder import compare, write
 from schemactl.core.schema import Release
 
 pytestmark = pytest.mark.slow

@@ -28,19 +28,10 @@ from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, make_appro
 
 from schemactl.classes.extraction import extract
 from schemactl.codec import CodecUnavailable, UnknownVersion, Unreadable
-from schemactl.codegen.package import (
-    Difference,
-    Wheel,
-    commits,
-    compare,
-    complete,
-    pack,
-    package_files,
-    version_at,
-    wheel,
-    write,
-)
+from schemactl.codegen.package import package_files
+from schemactl.codegen.package_folder import Difference, compare, pack, write
 from schemactl.codegen.topics import PackageTopic, VersionsOnTarget
+from schemactl.codegen.wheel import Wheel, complete, make_wheel, render_commits, version_at
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.project import ClassKind, Generate
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
@@ -374,7 +365,7 @@ PLAIN = [make_approved("orders", ORDERS)]
 
 def wheel_of(topics: list[PackageTopic] = PLAIN) -> Wheel:
     files = complete(package_files(topics, GENERATE, release=Release.R4_0), GENERATE.package, topics)
-    return wheel(files, GENERATE.package, topics, tip=TIP)
+    return make_wheel(files, GENERATE.package, topics, tip=TIP)
 
 
 def read_requirements(package_wheel: Wheel) -> list[str]:
@@ -393,29 +384,29 @@ def test_its_version_is_the_time_of_the_approved_tip_and_later_is_newer() -> Non
 
 def test_its_version_can_be_said_in_its_normal_form() -> None:
     for version in ("1.0", "2026.3.1", "1!2.0rc1.post2.dev3+abc.7"):
-        package_wheel = wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
+        package_wheel = make_wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
         assert package_wheel.name == f"shop_schemas-{version}-py3-none-any.whl"
     for version in ("one", "v1.0", "1.0-1", "1.0/..", "1.0+Ä", "1.0 "):
         with pytest.raises(UsageError, match="not a version of a Python package"):
-            wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
+            make_wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
 
 
 def test_its_name_is_one_that_installers_take() -> None:
     generate = Generate("Acme.shop__schemas")
     files = package_files(PLAIN, generate, release=Release.R4_0)
-    package_wheel = wheel(files, generate.package, PLAIN, tip=TIP, version="1")
+    package_wheel = make_wheel(files, generate.package, PLAIN, tip=TIP, version="1")
     assert package_wheel.name == "acme_shop_schemas-1-py3-none-any.whl"
     assert "Acme/shop__schemas/__init__.py" in package_wheel.files
     assert "\nName: acme-shop-schemas\n" in package_wheel.files["acme_shop_schemas-1.dist-info/METADATA"]
     for wrong in ("größe", "_shop", "shop_"):
         with pytest.raises(SchemactlError, match="which is not a valid name for a wheel"):
-            wheel({}, wrong, [], tip=TIP)
+            make_wheel({}, wrong, [], tip=TIP)
 
 
 def test_a_version_is_asked_for_where_no_commit_gives_one() -> None:
     with pytest.raises(UsageError, match="add content that is not approved yet"):
-        wheel({}, "shop_schemas", [], tip=None)
-    assert wheel({}, "shop_schemas", [], tip=None, version="1.0.dev1").name.startswith("shop_schemas-1.0.dev1-")
+        make_wheel({}, "shop_schemas", [], tip=None)
+    assert make_wheel({}, "shop_schemas", [], tip=None, version="1.0.dev1").name.startswith("shop_schemas-1.0.dev1-")
 
 
 def test_it_needs_what_its_run_time_needs_and_no_schemactl() -> None:
@@ -437,7 +428,7 @@ def test_it_needs_protobuf_where_a_topic_does() -> None:
 
 
 def test_the_commits_of_versions_are_in_one_file() -> None:
-    entries = json.loads(commits(PLAIN))["persistent://shop/sales/orders"]
+    entries = json.loads(render_commits(PLAIN))["persistent://shop/sales/orders"]
     assert entries["1"] == {"commit": f"{1:040x}", "time": "1970-01-01T00:00:00+00:00"}
     assert [*entries] == ["0", "1", "2"]
 
@@ -462,8 +453,8 @@ def test_equal_histories_make_equal_bytes(tmp_path: Path) -> None:
 
 def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Path) -> None:
     files = complete(package_files(ALL, GENERATE, release=Release.R4_0), GENERATE.package, ALL)
-    files = {**files, "shop_schemas/versions.json": commits(ALL)}
-    package_wheel = wheel(files, GENERATE.package, ALL, tip=TIP, version="1.4.0")
+    files = {**files, "shop_schemas/versions.json": render_commits(ALL)}
+    package_wheel = make_wheel(files, GENERATE.package, ALL, tip=TIP, version="1.4.0")
     pack(package_wheel.files, tmp_path / package_wheel.name)
     venv.create(tmp_path / "venv", with_pip=False)
     python = tmp_path / "venv" / "bin" / "python"
@@ -538,7 +529,7 @@ def test_a_packed_package_brings_what_its_classes_need(tmp_path: Path) -> None:
     for kind in kinds:
         generate = replace(GENERATE, package=PACKAGE_WITH_CLASSES, classes=kind)
         files = complete(package_files(ALL, generate, release=Release.R4_0), PACKAGE_WITH_CLASSES, ALL)
-        package_wheel = wheel(files, PACKAGE_WITH_CLASSES, ALL, tip=None, version="1")
+        package_wheel = make_wheel(files, PACKAGE_WITH_CLASSES, ALL, tip=None, version="1")
         (metadata,) = (text for name, text in package_wheel.files.items() if name.endswith("METADATA"))
         assert ("Requires-Dist: pydantic" in metadata) is (kind == "pydantic")
         pack(files, tmp_path / "packed.zip")

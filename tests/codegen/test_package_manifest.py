@@ -14,6 +14,8 @@ from command import schemactl
 from scratch import Files, Scratch, cache_of, record, write_declaration
 
 from schemactl.codegen import package
+from schemactl.codegen.generated_text import MARK
+from schemactl.codegen.topic_module import make_topic_module
 from schemactl.core import json_values
 
 pytestmark = pytest.mark.slow
@@ -57,9 +59,9 @@ class Shop:
 
     def generate(self, *arguments: str) -> int:
         """Generate the package, and return the number of topics that were made for it."""
-        with patch.object(package, "topic_module", wraps=package.topic_module) as topic_module:
+        with patch.object(package, "make_topic_module", wraps=make_topic_module) as make_module:
             schemactl(self.path, "generate", "--draft", *arguments)
-        return topic_module.call_count
+        return make_module.call_count
 
     def read(self, folder: str = "generated") -> dict[str, bytes]:
         """Return the files below a folder."""
@@ -158,7 +160,7 @@ MORE = Shop.declare("ads", size=1)
             0,
             id="init of the package missing",
         ),
-        pytest.param(put({f"{FOLDER}/old.py": f"{package.MARK}\n"}), 0, 0, id="module of no topic"),
+        pytest.param(put({f"{FOLDER}/old.py": f"{MARK}\n"}), 0, 0, id="module of no topic"),
         pytest.param(put({f"{FOLDER}/schemas/ads.v1.avsc": "{}"}), 0, 0, id="schema of no version"),
         pytest.param(remove_package, 3, 0, id="package missing"),
         # The manifest.
@@ -273,7 +275,7 @@ def test_definitions_of_approved_versions_are_not_made_again(shop: Shop) -> None
     shop.generate()
     for size in range(4, 6):
         shop.scratch.write({"namespaces/ads.avsc": record("id", size=size)})
-        with patch("schemactl.codegen.package.format_json", wraps=json_values.format_json) as format_json:
+        with patch("schemactl.codegen.topic_module.format_json", wraps=json_values.format_json) as format_json:
             shop.generate()
         assert {call.args[0]["fields"][1]["default"] for call in format_json.call_args_list} == {size}
         shop.generate("--out", f"fresh-{size}")

@@ -14,7 +14,7 @@ from imported_package import import_package
 from scratch import Scratch
 
 from schemactl.codec import Unreadable
-from schemactl.codegen.package import KINDS_ATTRIBUTES
+from schemactl.codegen.topic_module import KINDS_ATTRIBUTES
 from schemactl.generated import GeneratedKinds
 
 NAME = "persistent://shop/web/users"

@@ -24,7 +24,8 @@ from topics_to_generate import ALL, CLICK, GENERATE, ODD, make_approved, make_in
 
 import schemactl
 from schemactl.codec import Unreadable, Unwritable
-from schemactl.codegen.package import compare, package_files, write
+from schemactl.codegen.package import package_files
+from schemactl.codegen.package_folder import compare, write
 from schemactl.codegen.topics import PackageTopic
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.key_value import join

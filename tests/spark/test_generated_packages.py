@@ -16,10 +16,12 @@ from pyspark.sql.types import DataType, StructType
 from spark_release import RELEASE
 from topics_to_generate import ALL, ODD
 
-from schemactl.codegen.package import complete, pack, package_files
+from schemactl.codegen.package import package_files
+from schemactl.codegen.package_folder import pack
 from schemactl.codegen.spark_types import to_json
 from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.codegen.topics import PackageTopic
+from schemactl.codegen.wheel import complete
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release
 from schemactl.spark.column_types import struct_of as columns_in_spark

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
-from schemactl.codegen.package import compare, package_files, write
+from schemactl.codegen.package import package_files
+from schemactl.codegen.package_folder import compare, write
 from schemactl.codegen.topics import PackageTopic
 from schemactl.core.catalog import Topic
 from schemactl.core.names import TopicName
