@@ -12,7 +12,7 @@ from schemactl.codegen.codecs import get_wire_options
 from schemactl.codegen.generated_text import HEADER, render_runtime_import
 from schemactl.codegen.module_paths import CLASSES, RUNTIME, SCHEMAS, is_importable, module_paths
 from schemactl.codegen.spark_types import UnboundedColumns, UnsupportedBySpark, literal
-from schemactl.codegen.topic_module import VersionCode, make_topic_module
+from schemactl.codegen.topic_module import ModuleSettings, VersionCode, make_topic_module
 from schemactl.codegen.topic_struct import decoded_options
 from schemactl.codegen.topics import PackageTopic
 from schemactl.core.errors import InvalidSchema, SchemactlError
@@ -155,16 +155,10 @@ def package_files(
         if recursion_depth is not None:
             options = replace(options, recursive_field_max_depth=recursion_depth)
         try:
-            module = make_topic_module(
-                approved,
-                path[-1],
-                runtime=runtime,
-                options=options,
-                release=release,
-                json_defaults=generate.json_defaults,
-                wire_options=get_wire_options(approved.topic, generate),
-                known_versions=known_versions.get(name, {}),
+            settings = ModuleSettings(
+                runtime, options, release, generate.json_defaults, get_wire_options(approved.topic, generate)
             )
+            module = make_topic_module(approved, path[-1], settings, known_versions.get(name, {}))
         except UnboundedColumns as error:
             skipped[name] = error.message
             continue

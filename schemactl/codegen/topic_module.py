@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from textwrap import indent
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from schemactl.codegen.generated_text import HEADER
@@ -17,7 +16,7 @@ from schemactl.codegen.topic_struct import StructOptions, former_names, struct_o
 from schemactl.codegen.topics import NO_VERSION, PackageTopic, VersionsOnTarget, get_version_schema, mark_other_kinds
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.json_values import format_json
-from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.schema import NANOSECOND_TYPES, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import get_pair, protobuf, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
@@ -49,6 +48,24 @@ class VersionCode(NamedTuple):
     files: tuple[str, ...]
 
 
+class ModuleSettings(NamedTuple):
+    """The settings of a topic's module.
+
+    Attributes:
+        runtime: the module from which it imports its run-time.
+        options: the settings of the columns.
+        release: the Pulsar release whose Avro parses the definitions.
+        json_defaults: whether a field that a JSON payload lacks is read as its default.
+        wire_options: see `get_wire_options`.
+    """
+
+    runtime: str
+    options: StructOptions
+    release: Release
+    json_defaults: bool
+    wire_options: Mapping[str, str]
+
+
 class TopicModule(NamedTuple):
     """The module of a topic.
 
@@ -66,26 +83,14 @@ class TopicModule(NamedTuple):
 
 
 def make_topic_module(
-    approved: PackageTopic,
-    name: str,
-    *,
-    runtime: str,
-    options: StructOptions,
-    release: Release,
-    json_defaults: bool = False,
-    wire_options: Mapping[str, str] = EMPTY,
-    known_versions: Mapping[int, VersionCode] = MappingProxyType({}),
+    approved: PackageTopic, name: str, settings: ModuleSettings, known_versions: Mapping[int, VersionCode]
 ) -> TopicModule:
     """Generate the module of a topic.
 
     Args:
         approved: the topic.
         name: the module's name.
-        runtime: the module from which it imports its run-time.
-        options: the settings of the columns.
-        release: the Pulsar release whose Avro parses the definitions.
-        json_defaults: whether a field that a JSON payload lacks is read as its default.
-        wire_options: see `get_wire_options`.
+        settings: the settings of the module.
         known_versions: the code of versions whose definitions are not read again.
 
     Raises:
@@ -93,24 +98,16 @@ def make_topic_module(
         UnsupportedBySpark: if Spark has no type for the reader's schema.
     """
     if approved.kinds:
-        return _make_kinds_module(
-            approved,
-            name,
-            runtime=runtime,
-            options=options,
-            release=release,
-            json_defaults=json_defaults,
-            wire_options=wire_options,
-            known_versions=known_versions,
-        )
+        return _make_kinds_module(approved, name, settings, known_versions)
     number, reader = approved.reader
     variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
-    value, columns = value_of(reader, options, release), struct_of(reader, options, release)
+    options = settings.options
+    value, columns = value_of(reader, options, settings.release), struct_of(reader, options, settings.release)
     row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
     marked_versions = mark_other_kinds(approved.versions, approved.topic, reader)
     versions = _make_versions(marked_versions, schemas, known_versions)
     arguments = versions.arguments
-    arguments |= _make_reader_arguments(approved, "reader", schemas, columns, options, release)
+    arguments |= _make_reader_arguments(approved, "reader", schemas, columns, settings)
 
     # The numbers of targets, and the options of the codec.
     if approved.on_targets:
@@ -119,7 +116,7 @@ def make_topic_module(
             for on_target in approved.on_targets
         ]
         arguments["targets"] = _make_targets(marked_targets, schemas)
-    if set_options := _make_options(reader, options, json_defaults=json_defaults, wire_options=wire_options):
+    if set_options := _make_options(reader, settings):
         arguments["options"] = set_options
 
     # The text.
@@ -132,7 +129,7 @@ def make_topic_module(
     ddl = f"\n{columns_ddl(columns)}\n" if columns is not None else ""
     blocks = [
         f"{HEADER}{to_block_literal(summary)}\n\nfrom __future__ import annotations\n",
-        f"{types.make_imports()}\nfrom {runtime} import {', '.join([*imports, 'Topic'])}\n".lstrip("\n"),
+        f"{types.make_imports()}\nfrom {settings.runtime} import {', '.join([*imports, 'Topic'])}\n".lstrip("\n"),
         *(f"\n{definition}" for definition in types.definitions),
         *([f"\nSCHEMA = {to_block_literal(ddl)}\n"] if ddl else []),
         f"{variable}: Topic[{row}] = {topic_call}",
@@ -141,27 +138,20 @@ def make_topic_module(
 
 
 def _make_kinds_module(
-    approved: PackageTopic,
-    name: str,
-    *,
-    runtime: str,
-    options: StructOptions,
-    release: Release,
-    json_defaults: bool,
-    wire_options: Mapping[str, str],
-    known_versions: Mapping[int, VersionCode],
+    approved: PackageTopic, name: str, settings: ModuleSettings, known_versions: Mapping[int, VersionCode]
 ) -> TopicModule:
     """Generate the module of a topic with several kinds of events; arguments and errors are as for `make_topic_module`."""
     variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
+    options = settings.options
     class_name = types.reserve(f"{name}_kinds")
     attributes, kinds, lines, schema_texts = "", {}, [], []
     for part in approved.kinds:
         key = part.topic.kind
         number, reader = part.reader
-        value, columns = value_of(reader, options, release), struct_of(reader, options, release)
+        value, columns = value_of(reader, options, settings.release), struct_of(reader, options, settings.release)
         row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=key)
         attributes += f"    {key}_: Topic[{row}]\n" if key in KINDS_ATTRIBUTES else f"    {key}: Topic[{row}]\n"
-        arguments = _make_reader_arguments(part, f"{key}.reader", schemas, columns, options, release)
+        arguments = _make_reader_arguments(part, f"{key}.reader", schemas, columns, settings)
         if columns is not None:
             arguments["schema"] = f"SCHEMA_{key.upper()}"
             ddl = to_block_literal(f"\n{columns_ddl(columns)}\n")
@@ -169,7 +159,7 @@ def _make_kinds_module(
         if part.on_targets:
             readers = {literal(on_target.target): str(on_target.reader) for on_target in part.on_targets}
             arguments["targets"] = _make_dict(dict(sorted(readers.items())))
-        if set_options := _make_options(reader, options, json_defaults=json_defaults, wire_options=wire_options):
+        if set_options := _make_options(reader, settings):
             arguments["options"] = set_options
         argument_lines = "".join(f"    {argument}={text},\n" for argument, text in arguments.items())
         kinds[literal(key)] = f"Kind(\n{indent(argument_lines, ' ' * 8)}        )"
@@ -189,7 +179,7 @@ def _make_kinds_module(
     imports = [class_ for class_ in ("Options", "Schema", "TargetNumbers") if f"{class_}(" in argument_lines]
     blocks = [
         f"{HEADER}{to_block_literal(summary)}\n\nfrom __future__ import annotations\n",
-        f"{types.make_imports()}\nfrom {runtime} import {', '.join(sorted([*imports, 'Kind', 'Kinds', 'Topic']))}\n".lstrip(
+        f"{types.make_imports()}\nfrom {settings.runtime} import {', '.join(sorted([*imports, 'Kind', 'Kinds', 'Topic']))}\n".lstrip(
             "\n"
         ),
         *(f"\n{definition}" for definition in types.definitions),
@@ -245,12 +235,7 @@ def _make_versions(
 
 
 def _make_reader_arguments(
-    approved: PackageTopic,
-    file: str,
-    schemas: _SchemaFiles,
-    columns: Struct | None,
-    options: StructOptions,
-    release: Release,
+    approved: PackageTopic, file: str, schemas: _SchemaFiles, columns: Struct | None, settings: ModuleSettings
 ) -> dict[str, str]:
     """Return the arguments for the reader's schema, which is the number of a version with the same schema or the file `file`."""
     number, reader = approved.reader
@@ -265,7 +250,7 @@ def _make_reader_arguments(
     if columns is not None:
         arguments["schema"] = "SCHEMA"
         older = [get_version_schema(version) for version in reversed(approved.versions) if version.number < number]
-        names_by_path = former_names(reader, older, options, release)
+        names_by_path = former_names(reader, older, settings.options, settings.release)
         if names_by_path:
             arguments["former_names"] = _make_dict(
                 {
@@ -288,15 +273,14 @@ def _make_targets(on_targets: Iterable[VersionsOnTarget], schemas: _SchemaFiles)
     )
 
 
-def _make_options(
-    reader: SchemaInfo, options: StructOptions, *, json_defaults: bool, wire_options: Mapping[str, str]
-) -> str:
+def _make_options(reader: SchemaInfo, settings: ModuleSettings) -> str:
     """Return the call of Options, or "" if all are the default."""
+    options, wire_options = settings.options, settings.wire_options
     has_nanoseconds = any(part.type in NANOSECOND_TYPES for part in _list_parts(reader))
     codec_options = {
         "time_type": options.has_time,
         "recursion_depth": max(options.recursive_field_max_depth, 0),
-        "json_defaults": json_defaults and _has_json(reader),
+        "json_defaults": settings.json_defaults and _has_json(reader),
         "json_times": _has_json(reader) and "json_times" in wire_options and literal(wire_options["json_times"]),
         "integers": "integers" in wire_options and literal(wire_options["integers"]),
         "nanoseconds": options.nanoseconds == "bigint" and has_nanoseconds and literal("bigint"),
