@@ -462,7 +462,7 @@ class _ProtoConverter:
         self._comments = comments
         self._max_depth = options.recursive_field_max_depth
         self._places_left = MAX_PLACES
-        self._descriptor = protobuf.load("descriptor")
+        self._kinds = protobuf.load("kinds")
         self._doc_of = protobuf.load("definition").get_doc
 
     def convert_message(self, message: Any, depths: dict[str, int]) -> Struct | None:
@@ -484,7 +484,7 @@ class _ProtoConverter:
 
     def _convert_field(self, field: Any, depths: dict[str, int]) -> SparkField | None:
         field_type: SparkType | None
-        if field.cardinality == self._descriptor.MAP:
+        if field.cardinality == self._kinds.MAP:
             entry = field.message_type.fields()
             key, value = self._convert_value(entry[1], depths), self._convert_value(entry[2], depths)
             if key is None or value is None:
@@ -494,9 +494,9 @@ class _ProtoConverter:
             field_type = self._convert_value(field, depths)
             if field_type is None:
                 return None
-            if field.cardinality == self._descriptor.REPEATED:
+            if field.cardinality == self._kinds.REPEATED:
                 field_type = spark_types.SparkArray(field_type, contains_null=False)
-        is_nullable = field.cardinality != self._descriptor.REQUIRED
+        is_nullable = field.cardinality != self._kinds.REQUIRED
         return SparkField(field.name, field_type, is_nullable, self._doc_of(field, self._comments))
 
     def _convert_value(self, field: Any, depths: dict[str, int]) -> SparkType | None:
@@ -504,7 +504,7 @@ class _ProtoConverter:
         if self._places_left < 0:
             raise _make_too_wide_error()
         if not field.is_message:
-            return _SCALARS[self._descriptor.KIND_NAMES[field.kind]]
+            return _SCALARS[self._kinds.KIND_NAMES[field.kind]]
         well_known_type = _WELL_KNOWN_TYPES.get(field.type_name)
         return well_known_type if well_known_type is not None else self.convert_message(field.message_type, depths)
 
@@ -618,18 +618,18 @@ class _FormerNameSearch:
     ) -> Iterator[tuple[Path, tuple[str, ...]]]:
         if not field.is_message:
             return
-        descriptor = protobuf.load("descriptor")
+        kinds = protobuf.load("kinds")
         older = [
             older_field
             for older_field in older
             if older_field.is_message and older_field.cardinality == field.cardinality
         ]
         message, *older_messages = (part.message_type for part in (field, *older))
-        if field.cardinality == descriptor.MAP:
+        if field.cardinality == kinds.MAP:
             value, *older_values = (entry.fields()[2] for entry in (message, *older_messages))
             yield from self._search_field(value, older_values, (*path, "value"), enclosing)
             return
-        if field.cardinality == descriptor.REPEATED:
+        if field.cardinality == kinds.REPEATED:
             path = (*path, "element")
         yield from self._search_message(message, older_messages, path, enclosing)
 

@@ -266,7 +266,7 @@ class SchemaWriter:
     def _message_schema(self, message: Any) -> Json:
         reference, name = self._refer((self._protobuf, message.full_name), message.full_name)
         if name:
-            kinds, doc_of = protobuf.load("descriptor"), protobuf.load("definition").get_doc
+            kinds, doc_of = protobuf.load("kinds"), protobuf.load("definition").get_doc
             fields = message.fields().values()
             required = [field.json_name for field in fields if field.cardinality == kinds.REQUIRED]
             self.types[name].update(
@@ -283,14 +283,14 @@ class SchemaWriter:
         return reference
 
     def _field_schema(self, field: Any) -> Json:
-        kinds = protobuf.load("descriptor")
+        kinds = protobuf.load("kinds")
         if field.cardinality == kinds.MAP:
             return {"type": "object", "additionalProperties": self._value_schema(field.value)}
         value = self._value_schema(field)
         return {"type": "array", "items": value} if field.is_repeated else value
 
     def _value_schema(self, field: Any) -> Json:
-        kinds = protobuf.load("descriptor")
+        kinds = protobuf.load("kinds")
         if field.type_name in _WELL_KNOWN:
             return _WELL_KNOWN[field.type_name]
         if field.is_message:

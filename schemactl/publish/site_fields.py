@@ -231,7 +231,7 @@ def _find_logical_type(schema: avro.Schema) -> str:
 def _message_rows(
     message: Any, spark: SparkType | None, depth: int, parents: frozenset[str], comments: Mapping[str, str]
 ) -> Iterator[FieldRow]:
-    kinds, definitions = protobuf.load("descriptor"), protobuf.load("definition")
+    kinds, definitions = protobuf.load("kinds"), protobuf.load("definition")
     columns = _columns_by_name(spark)
     parents |= {message.full_name}
     for number, proto_field in sorted(message.fields().items()):

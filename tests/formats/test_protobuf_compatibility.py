@@ -20,7 +20,8 @@ from schemactl.formats.protobuf.advanced_checker import find_advanced_violations
 from schemactl.formats.protobuf.compatibility import CATEGORIES, find_violations, list_fields
 from schemactl.formats.protobuf.counterexample import encode_required, make_message_class
 from schemactl.formats.protobuf.definition import parse
-from schemactl.formats.protobuf.descriptor import BYTES, ENUM, MAP, STRING, Image, ProtoField, ProtoMessage
+from schemactl.formats.protobuf.descriptor import Image, ProtoField, ProtoMessage
+from schemactl.formats.protobuf.kinds import BYTES, ENUM, MAP, STRING
 
 pytestmark = pytest.mark.slow
 

@@ -23,13 +23,9 @@ from schemactl.codec.proto_schema import describe_messages
 from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import identity
+from schemactl.formats.protobuf.default_texts import normalize_float_default, print_go_default, print_python_default
 from schemactl.formats.protobuf.definition import parse
-from schemactl.formats.protobuf.descriptor import (
-    FLOAT_KINDS,
-    normalize_float_default,
-    print_go_default,
-    print_python_default,
-)
+from schemactl.formats.protobuf.kinds import FLOAT_KINDS
 from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descriptor_set
 from schemactl.formats.protobuf.rendering import (
     fill_buckets,

@@ -14,23 +14,10 @@ from typing import Final
 
 from google.protobuf.descriptor_pb2 import EDITION_2023, EDITION_2024, FeatureSet
 
-from schemactl.formats.protobuf.descriptor import (
-    ENUM,
-    JAVA_FEATURES,
-    JAVA_UTF8_VERIFY,
-    MAP,
-    REQUIRED,
-    STRING,
-    File,
-    Oneof,
-    ProtoEnum,
-    ProtoField,
-    ProtoMessage,
-    can_have_default,
-    get_default,
-    list_field_numbers,
-    read_extension,
-)
+from schemactl.formats.protobuf.defaults import can_have_default, get_default
+from schemactl.formats.protobuf.descriptor import File, Oneof, ProtoEnum, ProtoField, ProtoMessage
+from schemactl.formats.protobuf.features import JAVA_FEATURES, JAVA_UTF8_VERIFY, list_field_numbers, read_extension
+from schemactl.formats.protobuf.kinds import ENUM, MAP, REQUIRED, STRING
 
 _MAX_PATH_LENGTH: Final = 768
 _MAX_WORK: Final = 100_000

@@ -32,10 +32,10 @@ from google.protobuf.descriptor_pb2 import EDITION_PROTO2, FeatureSet, FieldDesc
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Incompatibility
 from schemactl.core.project import ProtoCategory
-from schemactl.formats.protobuf import descriptor
+from schemactl.formats.protobuf import kinds
+from schemactl.formats.protobuf.defaults import has_same_default, print_default
 from schemactl.formats.protobuf.definition import Place, find_span
 from schemactl.formats.protobuf.descriptor import (
-    JSON_FORMATS,
     EnumValue,
     File,
     Image,
@@ -44,29 +44,27 @@ from schemactl.formats.protobuf.descriptor import (
     ProtoField,
     ProtoMessage,
     collect_declarations,
-    get_edition,
-    has_same_default,
-    print_default,
 )
+from schemactl.formats.protobuf.features import JSON_FORMATS, get_edition
 
 MAX_PAIRS: Final = 20_000
 """The maximum number of message pairs: no real definition has as many, and a crafted one could take hours."""
 
 
-def _number_kinds(*groups: str) -> dict[descriptor.Kind, int]:
+def _number_kinds(*groups: str) -> dict[kinds.Kind, int]:
     """Return a number for each kind; the kinds in one of the `groups` share it."""
     numbers = {name: index for index, group in enumerate(groups) for name in group.split()}
-    return {kind: numbers.get(name, len(groups) + kind) for kind, name in descriptor.KIND_NAMES.items()}
+    return {kind: numbers.get(name, len(groups) + kind) for kind, name in kinds.KIND_NAMES.items()}
 
 
-WIRE_GROUPS: Final[Mapping[descriptor.Kind, int]] = _number_kinds(
+WIRE_GROUPS: Final[Mapping[kinds.Kind, int]] = _number_kinds(
     "int32 int64 uint32 uint64 bool", "sint32 sint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
 """The groups of kinds whose bytes a reader of another kind of the group can decode."""
 
-INTEGER_RANGES: Final[Mapping[descriptor.Kind, tuple[int, int]]] = {
+INTEGER_RANGES: Final[Mapping[kinds.Kind, tuple[int, int]]] = {
     kind: bounds
-    for kind, name in descriptor.KIND_NAMES.items()
+    for kind, name in kinds.KIND_NAMES.items()
     if (
         bounds := {
             "bool": (0, 1),
@@ -85,20 +83,14 @@ INTEGER_RANGES: Final[Mapping[descriptor.Kind, tuple[int, int]]] = {
 }
 """The least and the greatest value of each kind of integer."""
 
-WIRE_JSON_GROUPS: Mapping[descriptor.Kind, int] = _number_kinds(
+WIRE_JSON_GROUPS: Mapping[kinds.Kind, int] = _number_kinds(
     "int32 uint32", "int64 uint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
 """The groups of kinds for JSON, as in WIRE_GROUPS."""
 
-WIRE_CARDINALITIES = {
-    descriptor.EXPLICIT: 1,
-    descriptor.IMPLICIT: 1,
-    descriptor.REQUIRED: 2,
-    descriptor.REPEATED: 3,
-    descriptor.MAP: 3,
-}
+WIRE_CARDINALITIES = {kinds.EXPLICIT: 1, kinds.IMPLICIT: 1, kinds.REQUIRED: 2, kinds.REPEATED: 3, kinds.MAP: 3}
 
-WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {descriptor.MAP: 4}
+WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {kinds.MAP: 4}
 MAX_FIELD_NUMBER = 2**29 - 1
 MAX_MESSAGE_SET_NUMBER = 2**31 - 2
 MAX_ENUM_NUMBER = 2**31 - 1
@@ -135,7 +127,7 @@ def find_incompatibilities(*, reader: ProtoMessage, writer: ProtoMessage) -> Ite
             if writer_field is None:
                 continue
             yield from _compare_fields(reader_field, writer_field)
-            is_enum = reader_field.is_closed_enum and writer_field.kind == descriptor.ENUM
+            is_enum = reader_field.is_closed_enum and writer_field.kind == kinds.ENUM
             types = reader_field.type_name, writer_field.type_name
             if not is_enum or not _has_same_form(reader_field, writer_field) or types in compared_enums:
                 continue
@@ -173,7 +165,7 @@ def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[
                 )
                 yield Incompatibility("NUMBERS_SWAPPED", reader_field.pointer, message)
             elif not _has_all_values(reader_field.kind, writer_field.kind):
-                written, read = descriptor.KIND_NAMES[writer_field.kind], descriptor.KIND_NAMES[reader_field.kind]
+                written, read = kinds.KIND_NAMES[writer_field.kind], kinds.KIND_NAMES[reader_field.kind]
                 yield Incompatibility(
                     "NARROWER_TYPE",
                     f"{reader_field.pointer}/type",
@@ -182,14 +174,14 @@ def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[
                     written=written,
                     read=read,
                 )
-            if reader_field.kind == descriptor.ENUM:
+            if reader_field.kind == kinds.ENUM:
                 types_pair = reader_field.type_name, writer_field.type_name
                 if types_pair not in compared_enums:
                     compared_enums.add(types_pair)
                     yield from _compare_enum_names(reader_field, writer_field.enum)
 
 
-def _has_all_values(reader: descriptor.Kind, writer: descriptor.Kind) -> bool:
+def _has_all_values(reader: kinds.Kind, writer: kinds.Kind) -> bool:
     """Return whether a reader's kind has every value of a writer's kind of the same group."""
     if reader not in INTEGER_RANGES or writer not in INTEGER_RANGES:
         return True
@@ -288,7 +280,7 @@ def _has_same_form(reader: ProtoField, writer: ProtoField) -> bool:
 
 
 def _shares_bytes(reader: ProtoField, writer: ProtoField) -> bool:
-    is_string_read_as_bytes = (writer.kind, reader.kind) == (descriptor.STRING, descriptor.BYTES)
+    is_string_read_as_bytes = (writer.kind, reader.kind) == (kinds.STRING, kinds.BYTES)
     return WIRE_GROUPS[reader.kind] == WIRE_GROUPS[writer.kind] or is_string_read_as_bytes
 
 
@@ -302,8 +294,8 @@ def _compare_messages(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[In
     writer_fields = list_fields(writer)
     for number, field in list_fields(reader).items():
         writer_field = writer_fields.get(number)
-        is_guaranteed = writer_field is not None and writer_field.cardinality == descriptor.REQUIRED
-        if field.cardinality == descriptor.REQUIRED and not is_guaranteed:
+        is_guaranteed = writer_field is not None and writer_field.cardinality == kinds.REQUIRED
+        if field.cardinality == kinds.REQUIRED and not is_guaranteed:
             lack = "does not have it" if writer_field is None else "does not require it"
             message = f"the reader requires {_name_field(field)}, the writer {lack}"
             yield Incompatibility("MESSAGE_SAME_REQUIRED_FIELDS", field.pointer, message)
@@ -329,12 +321,12 @@ def select_independent(fields: Sequence[ProtoField]) -> list[ProtoField]:
 def _compare_fields(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
     """Yield the first reason why a field is misread."""
     if not _shares_bytes(reader, writer):
-        types = f"is written as {descriptor.KIND_NAMES[writer.kind]} and read as {descriptor.KIND_NAMES[reader.kind]}"
+        types = f"is written as {kinds.KIND_NAMES[writer.kind]} and read as {kinds.KIND_NAMES[reader.kind]}"
         yield Incompatibility("FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_name_field(reader)} {types}")
     elif reader.is_repeated != writer.is_repeated:
         shapes = f"is written as {_describe_cardinality(writer)} and read as {_describe_cardinality(reader)}"
         yield Incompatibility("FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_name_field(reader)} {shapes}")
-    elif writer.cardinality != descriptor.REQUIRED and not has_same_default(writer, reader):
+    elif writer.cardinality != kinds.REQUIRED and not has_same_default(writer, reader):
         values = f"{print_default(writer)} to the writer and {print_default(reader)} to the reader"
         yield Incompatibility(
             "FIELD_SAME_DEFAULT",
@@ -513,8 +505,8 @@ def check_wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Vio
     """Accept kinds of one group, or string that becomes bytes; and the same message type, or an enum with all old values."""
     if WIRE_GROUPS[old.kind] == WIRE_GROUPS[new.kind]:
         yield from _check_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
-    elif (old.kind, new.kind) != (descriptor.STRING, descriptor.BYTES):
-        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (descriptor.BYTES, descriptor.STRING) else "")
+    elif (old.kind, new.kind) != (kinds.STRING, kinds.BYTES):
+        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (kinds.BYTES, kinds.STRING) else "")
         yield _make_type_violation("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
 
 
@@ -527,11 +519,11 @@ def check_wire_json_compatible_type(old: ProtoField, new: ProtoField) -> Iterato
 
 
 def _check_type_name(rule: str, old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    if old.type_name == new.type_name or not (new.kind == descriptor.ENUM or new.is_message):
+    if old.type_name == new.type_name or not (new.kind == kinds.ENUM or new.is_message):
         return
     # Another enum with the same unqualified name is accepted if it has every value of the old one.
     if (
-        new.kind == descriptor.ENUM
+        new.kind == kinds.ENUM
         and old.enum.proto.name == new.enum.proto.name
         and old.enum.numbers().items() <= new.enum.numbers().items()
     ):
@@ -546,9 +538,9 @@ def _make_type_violation(rule: str, old: ProtoField, new: ProtoField, note: str)
 
 
 def _get_kind_name(field: ProtoField) -> str:
-    if field.kind == descriptor.GROUP and get_edition(field.file.proto) != EDITION_PROTO2:
+    if field.kind == kinds.GROUP and get_edition(field.file.proto) != EDITION_PROTO2:
         return "message (delimited encoding)"
-    return descriptor.KIND_NAMES[field.kind]
+    return kinds.KIND_NAMES[field.kind]
 
 
 def _make_cardinality_rule(rule: str, groups: Mapping[str, int]) -> FieldRule:

@@ -17,7 +17,7 @@ from schemactl.codec.wire_format import encode_varint
 from schemactl.core.edits import SetType
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import SchemaInfo
-from schemactl.formats.protobuf import descriptor
+from schemactl.formats.protobuf import kinds
 from schemactl.formats.protobuf.compatibility import (
     INTEGER_RANGES,
     MessagePair,
@@ -26,8 +26,10 @@ from schemactl.formats.protobuf.compatibility import (
     list_swapped_numbers,
     select_independent,
 )
+from schemactl.formats.protobuf.defaults import get_default
 from schemactl.formats.protobuf.definition import ProtoDefinition, field_path, is_shipped, parse
-from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, get_default
+from schemactl.formats.protobuf.descriptor import ProtoEnum, ProtoField, ProtoMessage
+from schemactl.formats.protobuf.kinds import ENUM, KIND_NAMES
 from schemactl.formats.protobuf.python_runtime import build_pool
 from schemactl.formats.type_spec import Explanation
 
@@ -432,19 +434,19 @@ def json_text(message: Message) -> str:
 
 def list_values(field: ProtoField) -> Iterator[Value]:
     """Yield values of the field's type, the most typical first."""
-    if field.kind == descriptor.STRING:
+    if field.kind == kinds.STRING:
         yield from ("a", "")
-    elif field.kind == descriptor.BYTES:
+    elif field.kind == kinds.BYTES:
         yield from (b"\xff", b"a")
-    elif field.kind in (descriptor.FLOAT, descriptor.DOUBLE):
+    elif field.kind in (kinds.FLOAT, kinds.DOUBLE):
         yield 1.5
-    elif field.kind == descriptor.ENUM:
+    elif field.kind == kinds.ENUM:
         numbers = field.enum.numbers().values()
         yield from sorted(numbers, key=lambda number: (number == 0, abs(number)))
     elif field.is_message:
         if encode_required(field.message_type, leave_out=set()) is not None:
             yield None
-    elif field.kind == descriptor.BOOL:
+    elif field.kind == kinds.BOOL:
         yield 1
     else:
         yield from (1, 2)
@@ -463,7 +465,7 @@ def _encode_required(
 ) -> bytes | None:
     out = b""
     for number, field in list_fields(message).items():
-        if field.cardinality != descriptor.REQUIRED or number in leave_out:
+        if field.cardinality != kinds.REQUIRED or number in leave_out:
             continue
         if field.is_message:
             name = field.type_name
@@ -499,7 +501,7 @@ def encode_enclosing(root: ProtoMessage, path: Sequence[int], body: bytes) -> by
 
 def encode(field: ProtoField, value: Value) -> bytes:
     """Encode `value` in protobuf's binary form, with its tag."""
-    number, name = field.proto.number, descriptor.KIND_NAMES[field.kind]
+    number, name = field.proto.number, kinds.KIND_NAMES[field.kind]
     if value is None:
         body = encode_required(field.message_type, leave_out=set())
         return _encode_length_delimited(field, body or b"")
@@ -517,7 +519,7 @@ def encode(field: ProtoField, value: Value) -> bytes:
 def _encode_length_delimited(field: ProtoField, body: bytes) -> bytes:
     """Encode `body` as a string, bytes or message of `field`; a group has start and end tags instead of a length."""
     number = field.proto.number
-    if field.kind == descriptor.GROUP:
+    if field.kind == kinds.GROUP:
         return _encode_tagged(number, 3, body) + _encode_tagged(number, 4, b"")
     return _encode_tagged(number, 2, encode_varint(len(body)) + body)
 

@@ -48,12 +48,8 @@ from schemactl.codec.wire_format import decode_varint, encode_varint
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.schema import Locator
 from schemactl.formats.avro.schema import JavaException
+from schemactl.formats.protobuf.default_texts import normalize_float_default
 from schemactl.formats.protobuf.descriptor import (
-    ENUM,
-    FLOAT_KINDS,
-    MAP,
-    REPEATED,
-    REQUIRED,
     Element,
     EnumValue,
     File,
@@ -68,9 +64,9 @@ from schemactl.formats.protobuf.descriptor import (
     default_json_name,
     is_map_entry,
     iterate_fields,
-    normalize_float_default,
 )
 from schemactl.formats.protobuf.java_descriptors import RejectedDefinition, check_definition, check_files
+from schemactl.formats.protobuf.kinds import ENUM, FLOAT_KINDS, MAP, REPEATED, REQUIRED
 from schemactl.formats.protobuf.python_runtime import adapt_files
 
 BROKER_MESSAGE = "deserialize ProtobufNative Schema failed"

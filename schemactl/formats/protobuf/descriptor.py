@@ -7,89 +7,49 @@ Settings for Editions").
 
 from __future__ import annotations
 
-import math
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor_pb2 import (
-    EDITION_2023,
-    EDITION_2024,
-    EDITION_PROTO2,
-    EDITION_PROTO3,
     DescriptorProto,
     EnumDescriptorProto,
-    EnumOptions,
     EnumValueDescriptorProto,
     FeatureSet,
     FieldDescriptorProto,
-    FieldOptions,
     FileDescriptorProto,
     FileDescriptorSet,
-    FileOptions,
-    MessageOptions,
     MethodDescriptorProto,
     ServiceDescriptorProto,
     SourceCodeInfo,
 )
-from google.protobuf.empty_pb2 import Empty
-from google.protobuf.message import DecodeError
-from google.protobuf.text_encoding import CEscape, CUnescape
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.json_pointer import join_pointer
-from schemactl.formats.protobuf.java_descriptors import parse_default, to_float32
-
-JAVA_FEATURES = 1001
-"""The field number of FeatureSet's extension `pb.java`."""
-
-JAVA_UTF8_VERIFY = 2
-"""`pb.JavaFeatures.Utf8Validation.VERIFY`."""
-
-JSON_FORMATS: dict[int, str] = {number: name for name, number in FeatureSet.JsonFormat.items()}
-
-Kind = int
-"""A `FieldDescriptorProto.Type`; a message with delimited encoding is a GROUP in every syntax."""
-
-DOUBLE = FieldDescriptorProto.TYPE_DOUBLE
-FLOAT = FieldDescriptorProto.TYPE_FLOAT
-FLOAT_KINDS = (FLOAT, DOUBLE)
-BOOL = FieldDescriptorProto.TYPE_BOOL
-STRING = FieldDescriptorProto.TYPE_STRING
-BYTES = FieldDescriptorProto.TYPE_BYTES
-ENUM = FieldDescriptorProto.TYPE_ENUM
-MESSAGE = FieldDescriptorProto.TYPE_MESSAGE
-GROUP = FieldDescriptorProto.TYPE_GROUP
+from schemactl.formats.protobuf.default_texts import format_default, has_unusual_default
+from schemactl.formats.protobuf.features import Features, get_features, get_file_features
+from schemactl.formats.protobuf.java_descriptors import parse_default
+from schemactl.formats.protobuf.kinds import (
+    ENUM,
+    EXPLICIT,
+    GROUP,
+    IMPLICIT,
+    MAP,
+    MAP_KEYS,
+    MESSAGE,
+    REPEATED,
+    REQUIRED,
+    Kind,
+)
 
 MAX_FIELD_NUMBER = (1 << 29) - 1
 """The highest field number that fits into a tag."""
 
-MAP_KEYS = frozenset(FieldDescriptorProto.Type.values()) - {DOUBLE, FLOAT, BYTES, ENUM, MESSAGE, GROUP}
-"""The kinds of keys of maps."""
-
-KIND_NAMES: Mapping[int, str] = {
-    number: name.removeprefix("TYPE_").lower() for name, number in FieldDescriptorProto.Type.items()
-}
-"""The names of kinds in a `.proto` file."""
-
-EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
-    "optional with explicit presence",
-    "optional with implicit presence",
-    "required",
-    "repeated",
-    "map",
-)
-"""The cardinalities of a field, in buf's words."""
-
 Path: TypeAlias = tuple[int, ...]
 """The field numbers and indices from a FileDescriptorProto to a part of it (`SourceCodeInfo.Location.path`)."""
-
-_ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
 
 
 @dataclass(eq=False, repr=False)
@@ -244,7 +204,7 @@ class File(Element):
         if all(
             getattr(user, attribute).startswith(".") and (attribute != "type_name" or user.HasField("type"))
             for user, attribute, _ in _list_type_names(self.stored_proto)
-        ) and not any(_has_unusual_default(field) for field, _ in iterate_fields(self.stored_proto)):
+        ) and not any(has_unusual_default(field) for field, _ in iterate_fields(self.stored_proto)):
             return self.stored_proto
         proto = FileDescriptorProto()
         proto.CopyFrom(self.stored_proto)
@@ -260,7 +220,7 @@ class File(Element):
                 if attribute == "type_name" and not user.HasField("type"):
                     user.type = kind
         for field_proto, _ in iterate_fields(proto):
-            if _has_unusual_default(field_proto):
+            if has_unusual_default(field_proto):
                 # A default that does not parse stays: the check of the files reports it.
                 with suppress(ValueError):
                     default = parse_default(field_proto.default_value, field_proto.type)
@@ -340,11 +300,11 @@ class File(Element):
             yield _make_field(self, (*path, numbers[0], index), extension, parent, scope)
         for index, enum in enumerate(holder.enum_type):
             place = self._place((*path, numbers[1], index), "enums", prefix + enum.name)
-            yield ProtoEnum(*place, enum, parent, _get_features(scope, enum))
+            yield ProtoEnum(*place, enum, parent, get_features(scope, enum))
         nested = self.proto.message_type if parent is None else parent.proto.nested_type
         for index, proto in enumerate(nested):
             place = self._place((*path, numbers[2], index), "messages", prefix + proto.name)
-            message = ProtoMessage(*place, proto, parent, _get_features(scope, proto))
+            message = ProtoMessage(*place, proto, parent, get_features(scope, proto))
             yield message
             yield from self._list_elements(message)
 
@@ -367,26 +327,6 @@ def iterate_fields(file: FileDescriptorProto) -> Iterator[tuple[FieldDescriptorP
         for index, extension in enumerate(message.extension):
             yield extension, (*path, 6, index)
         pending += [(nested, (*path, 3, index)) for index, nested in enumerate(message.nested_type)]
-
-
-def _has_unusual_default(field: FieldDescriptorProto) -> bool:
-    """Return whether protoc writes the default in another way; Java reads more texts."""
-    if not field.HasField("default_value") or field.type in (STRING, ENUM, MESSAGE, GROUP):
-        return False
-    text = field.default_value
-    if not _USUAL_DEFAULTS.get(field.type, _USUAL_INTEGER).fullmatch(text):
-        return True
-    return field.type in (FLOAT, DOUBLE) and "inf" not in text and math.isinf(float(text))
-
-
-_USUAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
-_USUAL_FLOAT = re.compile(r"-?(?:inf|nan|[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
-_USUAL_DEFAULTS = {
-    BOOL: re.compile("true|false"),
-    BYTES: re.compile(r"(?:[^\\]|\\(?:[0-7]{3}|[nrt\"'\\]))*"),
-    FLOAT: _USUAL_FLOAT,
-    DOUBLE: _USUAL_FLOAT,
-}
 
 
 def _list_type_names(file: FileDescriptorProto) -> Iterator[tuple[Any, str, str]]:
@@ -647,7 +587,7 @@ def _make_field(
     is_map: bool = False,
 ) -> ProtoField:
     """Return the field `proto` in a message (or file) with the features `scope`."""
-    features = _get_features(scope, proto)
+    features = get_features(scope, proto)
     in_map_entry = message is not None and message.is_map_entry and not proto.extendee
     kind = get_kind(proto, features, is_map_part=is_map or in_map_entry)
     cardinality = MAP if is_map else get_cardinality(proto, features, kind)
@@ -729,258 +669,3 @@ class SourceMap:
         index = bisect_left(self._sorted_paths, path)
         candidates = self._sorted_paths[index : index + 1]
         return candidates[0] if candidates and candidates[0][: len(path)] == path else None
-
-
-# Features of editions
-
-
-class Features(NamedTuple):
-    """The features of one element, as the numbers of their enum values (`java_legacy_closed_enum`: 0 or 1)."""
-
-    field_presence: int
-    enum_type: int
-    utf8_validation: int
-    message_encoding: int
-    json_format: int
-    java_utf8_validation: int
-    java_legacy_closed_enum: int
-
-
-_Standard: TypeAlias = Literal["field_presence", "enum_type", "utf8_validation", "message_encoding", "json_format"]
-_STANDARD: tuple[_Standard, ...] = get_args(_Standard)
-
-PROTO2 = Features(
-    FeatureSet.EXPLICIT,
-    FeatureSet.CLOSED,
-    FeatureSet.NONE,
-    FeatureSet.LENGTH_PREFIXED,
-    FeatureSet.LEGACY_BEST_EFFORT,
-    1,
-    1,
-)
-
-PROTO3 = Features(
-    FeatureSet.IMPLICIT, FeatureSet.OPEN, FeatureSet.VERIFY, FeatureSet.LENGTH_PREFIXED, FeatureSet.ALLOW, 1, 0
-)
-
-DEFAULTS = {
-    EDITION_PROTO2: PROTO2,
-    EDITION_PROTO3: PROTO3,
-    EDITION_2023: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
-    EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
-}
-"""The default features of each edition; an edition that is not listed has the features of the newest edition before it."""
-
-Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
-
-
-def get_edition(file: FileDescriptorProto) -> int:
-    """Return the file's edition; proto2 and proto3 also have a number."""
-    if file.syntax == "editions":
-        return file.edition
-    return EDITION_PROTO3 if file.syntax == "proto3" else EDITION_PROTO2
-
-
-def get_file_features(file: FileDescriptorProto) -> Features:
-    """Return the features at the top level of `file`."""
-    edition = get_edition(file)
-    editions = [number for number in DEFAULTS if number <= edition]
-    features = DEFAULTS[max(editions)] if editions else PROTO2
-    return resolve(features, file.options) if file.HasField("options") else features
-
-
-def _get_features(scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto) -> Features:
-    """Return the features of `proto` inside an element with the features `scope`."""
-    return resolve(scope, proto.options) if proto.HasField("options") else scope
-
-
-def resolve(parent: Features, options: Options) -> Features:
-    """Return the features of an element with `options` inside an element with the features `parent`."""
-    if not options.HasField("features"):
-        return parent
-    feature_set = options.features
-    changed: dict[str, int] = {name: getattr(feature_set, name) for name in _STANDARD if feature_set.HasField(name)}
-    java_features = read_extension(feature_set, JAVA_FEATURES)
-    for name, number in (("java_legacy_closed_enum", 1), ("java_utf8_validation", 2)):
-        if number in java_features:
-            changed[name] = java_features[number]
-    return parent._replace(**changed)
-
-
-def read_extension(features: FeatureSet, number: int) -> dict[int, int]:
-    """Return the numeric fields of the extension `number` by field number, or {} if it is not set.
-
-    They are read from the wire format, because the extension's class may not be registered in this process.
-    """
-    contents = [value for field, value in _parse_fields(features.SerializeToString()) if field == number]
-    return {
-        field: value
-        for content in contents
-        if isinstance(content, bytes)
-        for field, value in _parse_fields(content)
-        if isinstance(value, int)
-    }
-
-
-def list_field_numbers(features: FeatureSet) -> set[int]:
-    """Return the numbers of all features that are set, including those that this protobuf release does not know."""
-    return {field for field, _ in _parse_fields(features.SerializeToString())}
-
-
-def _parse_fields(data: bytes) -> list[tuple[int, object]]:
-    """Return number and value of each field in a serialized message; [] if `data` is not a message."""
-    try:
-        # For a message without fields, all fields are unknown.
-        unknown_fields: Any = UnknownFieldSet(Empty.FromString(data))
-        return [(field.field_number, field.data) for field in unknown_fields]
-    except DecodeError:
-        return []
-
-
-# Defaults of absent fields
-
-
-Default: TypeAlias = bool | int | float | str | bytes
-
-
-def can_have_default(field: ProtoField) -> bool:
-    """Return whether the field is not a list, map or message."""
-    return not field.is_repeated and not field.is_message
-
-
-def get_default(field: ProtoField) -> Default:
-    """Return the declared default, or the zero of the type: the number of an enum value, the nearest 32-bit value of a float.
-
-    Raises:
-        InvalidSchema: if the text of the default is not a value of the type.
-    """
-    text, is_declared = field.proto.default_value, field.proto.HasField("default_value")
-    try:
-        if field.kind == STRING:
-            return text
-        if field.kind == BYTES:
-            return CUnescape(text)
-        if field.kind == BOOL:
-            return text == "true"
-        if field.kind == ENUM:
-            numbers = field.enum.numbers()
-            return numbers.get(text, 0) if is_declared else next(iter(numbers.values()), 0)
-        if field.kind in (FLOAT, DOUBLE):
-            value = float(text) if is_declared else 0.0
-            return to_float32(value) if field.kind == FLOAT else value
-        return int(text) if is_declared else 0
-    except ValueError:
-        problem = f"the default of the field {field.name} is {text!r}, which is not a value of its type"
-        raise InvalidSchema(problem, pointer=field.pointer) from None
-
-
-def format_default(value: Default, kind: Kind) -> str:
-    """Return the text that protoc writes for a default that is not a text, an enum value or a message."""
-    if isinstance(value, bytes):
-        return CEscape(value, as_utf8=False)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if kind in (FLOAT, DOUBLE) else str(value)
-
-
-def has_same_default(old: ProtoField, new: ProtoField) -> bool:
-    """Return whether both fields have the same default, as buf compares: numbers by value, in all types.
-
-    Two fields that cannot have a default have the same, and so have two fields without a declared one.
-    """
-    if not can_have_default(old) or not can_have_default(new):
-        return True
-    defaults = (get_default(old), get_default(new))
-    if all(map(is_zero, defaults)):
-        return True
-    old_value, new_value = (default.encode() if isinstance(default, str) else default for default in defaults)
-    if isinstance(old_value, float) and isinstance(new_value, float):
-        if old.kind != new.kind:
-            old_value, new_value = to_float32(old_value), to_float32(new_value)
-        return old_value == new_value or (math.isnan(old_value) and math.isnan(new_value))
-    return old_value == new_value
-
-
-def is_zero(default: Default) -> bool:
-    """Return whether this is the default of a field that declares none; minus zero is not."""
-    if isinstance(default, float):
-        return default == 0 and math.copysign(1, default) > 0
-    return not default
-
-
-def print_default(field: ProtoField) -> str:
-    """Return the default like buf prints it (Go's %v and %q)."""
-    value = get_default(field)
-    if field.kind == ENUM:
-        enum = field.enum
-        name = next(name for name, number in enum.numbers().items() if number == value)
-        return f"{enum.proto.name}.{name}"
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case bytes():
-            return "[" + ",".join(f"0x{byte:X}" for byte in value) + "]"
-        case str():
-            return quote_go(value)
-        case float():
-            return _format_go_float(value, single=field.kind == FLOAT)
-    return str(value)
-
-
-def quote_go(text: str) -> str:
-    """Return the text like Go's %q writes it."""
-    return f'"{"".join(map(_escape, text))}"'
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if character in _ESCAPES:
-        return f"\\{_ESCAPES[character]}"
-    if character.isprintable():
-        return character
-    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-_MIN_NORMAL_FLOAT = 2.0**-126
-
-
-def print_protoc_default(text: str, kind: Kind) -> str:
-    """Return the default of a float or double field as protoc writes it (SimpleFtoa, SimpleDtoa), from any text of the value."""
-    value = to_float32(float(text)) if kind == FLOAT else float(text)
-    short = f"{value:.6g}" if kind == FLOAT else f"{value:.15g}"
-    is_exact = (to_float32(float(short)) if kind == FLOAT else float(short)) == value
-    # strtof reports an error for denormal numbers, so protoc does not try their short text.
-    is_exact &= kind != FLOAT or value == 0 or abs(value) >= _MIN_NORMAL_FLOAT
-    return short if is_exact or math.isnan(value) else print_python_default(text, kind)
-
-
-def normalize_float_default(text: str, kind: Kind) -> str:
-    """Return protoc's text of a float or double default if `text` is the text of a client for the value, else `text`."""
-    try:
-        client_texts = print_go_default(text, kind), print_python_default(text, kind)
-    except ValueError:
-        return text
-    return print_protoc_default(text, kind) if text in client_texts else text
-
-
-def print_go_default(text: str, kind: Kind) -> str:
-    """Return the default of a float or double field as Go's protodesc prints it, from the text that protoc writes."""
-    value = to_float32(float(text)) if kind == FLOAT else float(text)
-    return _format_go_float(value, single=kind == FLOAT) if math.isfinite(value) else f"{value}"
-
-
-def print_python_default(text: str, kind: Kind) -> str:
-    """Return the default of a float or double field as Python's protobuf (upb) prints it, from the text that protoc writes."""
-    return f"{to_float32(float(text)):.9g}" if kind == FLOAT else f"{float(text):.17g}"
-
-
-def _format_go_float(value: float, *, single: bool) -> str:
-    """Return the shortest digits that read back as `value`, with an exponent below -4 and from 6 (Go's %v)."""
-    if math.isnan(value) or math.isinf(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    for digits in range(17):
-        text = f"{value:.{digits}e}"
-        if (to_float32(float(text)) if single else float(text)) == value:
-            break
-    power = int(text.partition("e")[2])
-    return text if power < -4 or power >= 6 else f"{value:.{max(digits - power, 0)}f}"

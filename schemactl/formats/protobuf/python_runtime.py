@@ -21,22 +21,8 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from schemactl.core.errors import InvalidSchema
-from schemactl.formats.protobuf.descriptor import (
-    ENUM,
-    EXPLICIT,
-    GROUP,
-    IMPLICIT,
-    MAX_FIELD_NUMBER,
-    MESSAGE,
-    REPEATED,
-    REQUIRED,
-    STRING,
-    File,
-    Image,
-    ProtoEnum,
-    ProtoField,
-    ProtoMessage,
-)
+from schemactl.formats.protobuf.descriptor import MAX_FIELD_NUMBER, File, Image, ProtoEnum, ProtoField, ProtoMessage
+from schemactl.formats.protobuf.kinds import ENUM, EXPLICIT, GROUP, IMPLICIT, MESSAGE, REPEATED, REQUIRED, STRING
 
 _PRESENCES: Final[Mapping[str, FeatureSet.FieldPresence.ValueType]] = {
     REQUIRED: FeatureSet.LEGACY_REQUIRED,

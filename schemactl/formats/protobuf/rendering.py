@@ -26,17 +26,10 @@ from google.protobuf.message import DecodeError, Message
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.project import ProtoRendering
+from schemactl.formats.protobuf.default_texts import normalize_float_default, print_go_default, print_python_default
 from schemactl.formats.protobuf.definition import ENVELOPE_KEYS, is_shipped, parse
-from schemactl.formats.protobuf.descriptor import (
-    FLOAT_KINDS,
-    Image,
-    ProtoMessage,
-    default_json_name,
-    iterate_fields,
-    normalize_float_default,
-    print_go_default,
-    print_python_default,
-)
+from schemactl.formats.protobuf.descriptor import Image, ProtoMessage, default_json_name, iterate_fields
+from schemactl.formats.protobuf.kinds import FLOAT_KINDS
 
 _USUAL_PACKAGE: Final = re.compile(r"[A-Za-z0-9_.]*")
 """The usual characters of a package."""
