@@ -49,7 +49,17 @@ def _nobody_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep the cache of the user who runs the tests out of the tests."""
+    """Keep the cache of the user who runs the tests out of the tests, and of the fixtures of a session."""
+    _set_cache(tmp_path_factory)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _cache_of_the_module(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Give each file a separate cache, because a command looks at each repository in its cache for unused files."""
+    _set_cache(tmp_path_factory)
+
+
+def _set_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["SCHEMACTL_CACHE"] = scratch.ENVIRONMENT["SCHEMACTL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 

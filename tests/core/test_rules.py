@@ -87,7 +87,9 @@ def of_kind(key: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", of_kind("before"))
-def test_check_finds_exactly_this(case: Case, tmp_path: Path) -> None:
+def test_check_finds_exactly_this(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each check looks at every repository in the cache, and there are hundreds of cases.
+    monkeypatch.setenv("SCHEMACTL_CACHE", str(tmp_path / "cache"))
     repository = Scratch(tmp_path / "repository")
     first, *more = case["before"] if isinstance(case["before"], list) else [case["before"]]
     for files in ({"schemactl.yaml": make_project(case), **first}, *more):
