@@ -75,7 +75,7 @@ class Scratch:
         ]
         if start is not None:
             lines.append(b"from :%d" % start)
-        elif branch not in self._streamed and self._run(["branch", "--list", branch]):
+        elif branch not in self._streamed and self._has_branch(branch):
             # fast-import goes on with a branch by itself only when it made it in the same run.
             lines.append(b"from refs/heads/%s^0" % branch.encode())
         self._streamed.add(branch)
@@ -113,6 +113,12 @@ class Scratch:
         if not self.bare:
             # HEAD may name a branch that has no commit yet.
             self._run(["reset", "-q", "--hard"], check=False)
+
+    def _has_branch(self, name: str) -> bool:
+        """Return whether the repository has the branch; git runs only if it packed its references."""
+        if (self._git_directory / "refs/heads" / name).exists():
+            return True
+        return (self._git_directory / "packed-refs").exists() and bool(self._run(["branch", "--list", name]))
 
     def _import(self, stream: bytes) -> None:
         marks = f"--export-marks={self._marks_file}"
