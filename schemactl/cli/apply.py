@@ -19,11 +19,11 @@ from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.plan import (
     PlanRequest,
     add_arguments,
-    expect_no_options,
     find_needed_permissions,
     format_apply_command,
     format_command_after_merge,
     make_plans,
+    reject_options,
     render_plan_file,
 )
 from schemactl.cli.ready_plans import (
@@ -95,16 +95,16 @@ def configure_apply(parser: argparse.ArgumentParser) -> None:
 
 def run_apply(args: argparse.Namespace, context: Context) -> int:
     """Return 0: applied; 1: not applied; 3: partly, or messages would be misread; 4: the plan is stale; 100: all of it would be rejected."""
-    selection = TargetSelection.of(args)
+    selection = TargetSelection.from_arguments(args)
     context.result["targets"] = []
     if args.plan:
-        selection.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
+        selection.require_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
         with _open_plan_file(args, context) as ready:
             return select_exit_code(_run_plans([ready], args, context))
     if args.result:
-        selection.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
+        selection.require_one("--result", "schemactl apply --target {0} --result {0}.json".format)
     if args.expect_digest is not None:
-        selection.expect_one("--expect-digest", "schemactl apply --target {} --expect-digest DIGEST".format)
+        selection.require_one("--expect-digest", "schemactl apply --target {} --expect-digest DIGEST".format)
     with make_plans(selection, args, context) as (targets, plans_by_target):
         codes: list[int] = []
         plans = list(report_failures(plans_by_target, codes, context))
@@ -178,7 +178,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
 
     # Read the file, and open the target that it names.
     shaping = ("topic", "namespace", "create_tenants")
-    expect_no_options(args, context, shaping, ": give it to `schemactl plan`")
+    reject_options(args, context, shaping, ": give it to `schemactl plan`")
     plan_path = resolve_relative_path(args.plan, context)
     if not plan_path.exists() and args.plan in context.project()[0].targets:
         raise UsageError(
@@ -227,15 +227,15 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
         # Make the plan again, and compare.
         target = OpenTarget(place, history, registry, context)
         try:
-            ready = _make_again(receipt, target, args.plan, args.results)
+            ready = _remake_plan(receipt, target, args.plan, args.results)
         except UsageError as error:
             raise StalePlan(
                 f"{args.plan} cannot be made again: {error.message}; nothing was changed", fix=remake_fix
             ) from error
         try:
-            _expect_same(ready.plan, receipt, args.plan, remake_fix, context)
-            _expect_permitted(ready.plan, args)
-            _expect_undeclared(
+            _require_same_plan(ready.plan, receipt, args.plan, remake_fix, context)
+            _require_permissions(ready.plan, args)
+            _require_undeclared_topics(
                 ready.plan,
                 history if history.later_commit_count < approved.later_commit_count else approved,
                 target,
@@ -250,7 +250,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
         yield ready
 
 
-def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[str]) -> ReadyPlan:
+def _remake_plan(receipt: Receipt, target: OpenTarget, file: str, results: list[str]) -> ReadyPlan:
     """Return the plan that the options of a receipt, and the results of other targets, lead to now.
 
     Raises:
@@ -270,7 +270,7 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[s
     return make_rebuild_plan(options, target, lists)[0]
 
 
-def _expect_same(plan: Plan, receipt: Receipt, file: str, remake_fix: str, context: Context) -> None:
+def _require_same_plan(plan: Plan, receipt: Receipt, file: str, remake_fix: str, context: Context) -> None:
     """Print the difference of the texts and raise StalePlan unless the plan has the digest of its receipt."""
     from schemactl.deploy.plan_json import plan_digest
 
@@ -303,7 +303,7 @@ def _compare_texts(old_lines: list[str], new_lines: list[str], file: str) -> Ite
         yield from (f"+{line}" for line in added)
 
 
-def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
+def _require_permissions(plan: Plan, args: argparse.Namespace) -> None:
     """Check that the user permits exactly what the plan destroys, or names the digest of the plan.
 
     Raises:
@@ -345,7 +345,7 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
         )
 
 
-def _expect_undeclared(plan: Plan, approved: History, target: OpenTarget, file: str, remake_fix: str) -> None:
+def _require_undeclared_topics(plan: Plan, approved: History, target: OpenTarget, file: str, remake_fix: str) -> None:
     """Raise StalePlan if `approved` declares a topic whose schema the plan deletes; a rebuild restores what it deletes."""
     from schemactl.deploy.target_catalog import rename_catalog
 

@@ -91,7 +91,7 @@ class NamedResults:
     folders: tuple[Path, ...] = ()
 
     @classmethod
-    def of(cls, texts: Sequence[str], context: Context) -> NamedResults:
+    def from_paths(cls, texts: Sequence[str], context: Context) -> NamedResults:
         """Return the files and folders at the paths `texts`.
 
         Raises:

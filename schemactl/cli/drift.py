@@ -73,7 +73,9 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     if args.accept and args.summary:
         raise UsageError("--summary cannot be combined with --accept", fix="remove one of them")
     if args.accept:
-        TargetSelection.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
+        TargetSelection.from_arguments(args).require_one(
+            "--accept", "schemactl drift --target {} --accept --reason TEXT".format
+        )
         return accept_drift(args, context)
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
@@ -87,7 +89,7 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(
             "--summary cannot be combined with --format json, which has every difference", fix="remove --summary"
         )
-    selection = TargetSelection.of(args)
+    selection = TargetSelection.from_arguments(args)
     with (
         write_error_reports("drift", selection, outputs, context),
         open_targets(selection, context, prints_notes=False) as targets,

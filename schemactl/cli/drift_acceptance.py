@@ -46,7 +46,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         parse_last_day(args.until, today) if args.until else None,
     )
     repository = context.repository
-    with open_targets(TargetSelection.of(args), context) as targets:
+    with open_targets(TargetSelection.from_arguments(args), context) as targets:
         [open_target] = targets.targets
         place, approved = open_target.place, open_target.approved
         if repository.top is None:
@@ -56,7 +56,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         old_numbers = _read_old_numbers(place, recorded)
         last_applies = {target.name: read_last_apply(place, (), context)}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
-        request = DriftRequest.of(open_target, scope, old_numbers)
+        request = DriftRequest.for_target(open_target, scope, old_numbers)
         report = request.report(*request.observe())
         git = select_part(approved.full_history.catalog, args.topic, args.namespace)
         is_whole = not (args.topic or args.namespace)

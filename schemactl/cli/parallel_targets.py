@@ -53,7 +53,7 @@ def run_for_each_target(
     requests: dict[str, T] = {}
 
     def record_error(name: str, error: SchemactlError) -> None:
-        if isinstance(error, UsageError) or not (targets.several or targets.as_rows):
+        if isinstance(error, UsageError) or not (targets.has_several or targets.as_rows):
             raise error
         results[name] = error
 

@@ -159,14 +159,14 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
     outputs = parse_outputs(args.format, TARGET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary cannot be combined with --format json")
-    with write_error_reports("plan", TargetSelection.of(args), outputs, context):
+    with write_error_reports("plan", TargetSelection.from_arguments(args), outputs, context):
         return run_within(args.timeout, lambda _: _run_plan(args, context, outputs))
 
 
 def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
-    selection = TargetSelection.of(args)
+    selection = TargetSelection.from_arguments(args)
     if args.out:
-        selection.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
+        selection.require_one("--out", "schemactl plan --target {0} --out {0}.json".format)
     if args.base and args.at:
         raise UsageError(_BASE_AND_AT)
     with make_plans(selection, args, context) as (targets, plans_by_target):
@@ -189,7 +189,7 @@ def _show_file(args: argparse.Namespace, context: Context) -> int:
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
     plan_options = ("topic", "namespace", *OPTIONS_SHAPE, "at", "base", "out", "results", "format", "summary")
-    expect_no_options(args, context, plan_options, ", not to `plan show`")
+    reject_options(args, context, plan_options, ", not to `plan show`")
     if args.target or args.all_targets:
         raise UsageError("--target applies when a plan is made, not to `plan show`")
     receipt = read_receipt(resolve_relative_path(args.plan, context))
@@ -212,9 +212,9 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
     if args.plan:
         raise UsageError(f"plan namespaces takes no file: {args.plan}", fix="leave it out")
     step_options = (*OPTIONS_SHAPE, "out", "results", "summary", "detailed_exitcode")
-    expect_no_options(args, context, step_options, ", not to `plan namespaces`")
-    selection = TargetSelection.of(args)
-    selection.expect_one("plan namespaces", "schemactl plan namespaces --target {}".format)
+    reject_options(args, context, step_options, ", not to `plan namespaces`")
+    selection = TargetSelection.from_arguments(args)
+    selection.require_one("plan namespaces", "schemactl plan namespaces --target {}".format)
     if args.base and args.at:
         raise UsageError(_BASE_AND_AT)
     formats = args.format or ["text"]
@@ -351,7 +351,7 @@ class PlanRequest:
             target.numbers,
             not (args.topic or args.namespace),
             target.find_unreadable(args.topic, args.namespace),
-            NamedResults.of(args.results, target.context),
+            NamedResults.from_paths(args.results, target.context),
         )
 
     def observe(self) -> RegistryState:
@@ -580,7 +580,7 @@ def _format_options(options: Json) -> str:
     return "".join(f" {word}" for word in words)
 
 
-def expect_no_options(args: argparse.Namespace, context: Context, names: Iterable[str], ending: str) -> None:
+def reject_options(args: argparse.Namespace, context: Context, names: Iterable[str], ending: str) -> None:
     """Raise UsageError for an option in `names`, which shapes a plan; `ending` says what to do instead."""
     for name in names:
         if getattr(args, name):

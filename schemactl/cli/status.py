@@ -66,7 +66,7 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
     from schemactl.deploy.status import StatusReport, TargetStatus, UnknownStatus
 
     outputs = parse_outputs(args.format, STATUS_FORMATS)
-    selection = TargetSelection.of(args)
+    selection = TargetSelection.from_arguments(args)
     if selection.names == [None]:
         selection = TargetSelection(are_all=True)
 
@@ -135,7 +135,7 @@ def _named_results(args: argparse.Namespace, context: Context) -> NamedResults:
     from schemactl.cli.apply_results import NamedResults
 
     try:
-        return NamedResults.of(args.results, context)
+        return NamedResults.from_paths(args.results, context)
     except SchemactlError as error:
         context.say(f"warning: {error}")
         return NamedResults()

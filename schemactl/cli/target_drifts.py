@@ -65,7 +65,7 @@ def find_drifts(
 
     return run_for_each_target(
         targets,
-        lambda target: DriftRequest.of(target, scope),
+        lambda target: DriftRequest.for_target(target, scope),
         observe,
         lambda request, observation: request.report(*observation, partial(awaited, request.target, observed_targets)),
         stop=stop,
@@ -91,7 +91,7 @@ class DriftRequest:
     numbers: TargetNumbers | None
 
     @classmethod
-    def of(cls, target: OpenTarget, scope: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
+    def for_target(cls, target: OpenTarget, scope: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
         """Return the request for `target`; `numbers` replaces the approved record of its version numbers."""
         from schemactl.deploy.target_catalog import rename_numbers
 

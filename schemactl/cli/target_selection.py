@@ -352,7 +352,7 @@ class OpenTargets:
     Attributes:
         names: the names of all targets, in the order of the command line.
         targets: the targets whose registries are open.
-        several: whether the user may have named more than one target; reports then name the target.
+        has_several: whether the user may have named more than one target; reports then name the target.
         failures: the errors of targets that could not be opened, by name.
         left_out: the number of targets that were skipped with a message, because their credentials are missing.
         as_rows: whether a failure becomes a row even if the user named only one target.
@@ -360,7 +360,7 @@ class OpenTargets:
 
     names: tuple[str, ...]
     targets: tuple[OpenTarget, ...]
-    several: bool
+    has_several: bool
     failures: Mapping[str, SchemactlError]
     left_out: int = 0
     as_rows: bool = False
@@ -382,23 +382,23 @@ class TargetSelection(NamedTuple):
     are_all: bool = False
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> TargetSelection:
+    def from_arguments(cls, args: argparse.Namespace) -> TargetSelection:
         """Return the targets that `args` name, else the one in the environment; raise UsageError for contradicting options."""
         if args.all_targets and args.target:
             raise UsageError("--all-targets cannot be combined with --target", fix="remove one of them")
         return cls(list(dict.fromkeys(args.target)) or [read_environment_target()], args.all_targets)
 
     @property
-    def several(self) -> bool:
+    def has_several(self) -> bool:
         """Whether the user may have named more than one target."""
         return self.are_all or len(self.names) > 1
 
-    def expect_one(self, option: str, instead: Callable[[str], str]) -> None:
+    def require_one(self, option: str, instead: Callable[[str], str]) -> None:
         """Raise UsageError if there are several targets, because `option` works for one.
 
         `instead` returns the command to run for a target's name.
         """
-        if self.several:
+        if self.has_several:
             names = ["NAME"] if self.are_all else [str(name) for name in self.names]
             raise UsageError(f"{option} is for one target", fix=" && ".join(instead(quote(name)) for name in names))
 
@@ -435,7 +435,7 @@ def open_targets(
     """
     from schemactl.history.target_history import read_effective
 
-    several = selection.several
+    has_several = selection.has_several
     places = choose_approved_targets(None if selection.are_all else selection.names, context)
     open_targets: list[OpenTarget] = []
     failures: dict[str, SchemactlError] = {}
@@ -450,7 +450,7 @@ def open_targets(
             context.note(*whole.notes)
         for place in places:
             name = place.target.name
-            target_context = context.about(name) if several else context
+            target_context = context.about(name) if has_several else context
             try:
                 registry = stack.enter_context(closing(place.open(target_context)))
                 approved = read_effective(repository, place.project, place.target, at=at, whole=whole)
@@ -460,13 +460,13 @@ def open_targets(
                 if is_missing and selection.are_all and not as_rows:
                     context.say(f"{name} is skipped: {error.message}")
                     left_out += 1
-                elif as_rows or (several and not is_missing):
+                elif as_rows or (has_several and not is_missing):
                     failures[name] = error
                 else:
-                    error.message = f"{name}: {error.message}" if several else error.message
+                    error.message = f"{name}: {error.message}" if has_several else error.message
                     raise
         names = tuple(place.target.name for place in places)
-        yield OpenTargets(names, tuple(open_targets), several, failures, left_out, as_rows)
+        yield OpenTargets(names, tuple(open_targets), has_several, failures, left_out, as_rows)
 
 
 def read_approved(selection: TargetSelection, context: Context, *, at: str | None, base: str | None) -> History:
