@@ -6,12 +6,12 @@ import argparse
 import os
 import posixpath
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from schemactl.core.schema import Commit
     from schemactl.deploy.registry_import import ImportResult
     from schemactl.history import Repository
+    from schemactl.history.new_commits import NewCommit
     from schemactl.registry.interface import Registry
-
-
-_IMPORT_REF: Final = "refs/schemactl/import"
-"""The ref of new commits until the branch contains them."""
 
 
 def configure_import(parser: argparse.ArgumentParser) -> None:
@@ -219,13 +216,14 @@ def _write_declarations(
 ) -> Commit | None:
     """Write the declarations as commits and return the last one, or write files only and return None."""
     from schemactl.core.atomic_files import write
+    from schemactl.history.new_commits import NewCommit, add_commits
 
     if args.commit_each_version:
-        return _add_commits(repository, _make_commits(imported, target))
+        return add_commits(repository, _make_commits(imported, target))
     files = imported.latest
     if args.one_commit:
         subject = f"Import {_count_text(imported)} from {target.name}"
-        return _add_commits(repository, [_NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
+        return add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
     # Write each definition before the declaration that names it, so that an interrupted import can be repeated.
     for path in sorted(files, key=lambda path: (path.endswith(".yaml"), path)):
         file = Path(repository.top or "", path)
@@ -341,78 +339,19 @@ def _count_text(imported: ImportResult) -> str:
     return f"{format_count(namespaces, 'namespace')} and {format_count(topics, 'topic')}"
 
 
-# Commits of imported declarations.
-
-
-class _NewCommit(NamedTuple):
-    """A commit to make.
-
-    Attributes:
-        message: the full message, with a line break at its end.
-        time_s: the time of author and committer, in seconds since the epoch.
-        files: the content by path; None removes the file.
-    """
-
-    message: str
-    time_s: int
-    files: Mapping[str, bytes | None]
-
-
-def _make_commits(imported: ImportResult, target: Target) -> Iterator[_NewCommit]:
+def _make_commits(imported: ImportResult, target: Target) -> Iterator[NewCommit]:
     """Yield a commit of everything that has no versions, then a commit of each version."""
+    from schemactl.history.new_commits import NewCommit
+
     now_s = int(time.time())
     if imported.namespace_files:
-        yield _NewCommit(f"Import the namespaces of {target.name}\n", now_s, imported.namespace_files)
+        yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, imported.namespace_files)
     for revision in imported.revisions:
         number, uploaded_ms = revision.version.number, revision.version.timestamp_ms
         upload_text = f", uploaded {format_time(uploaded_ms)} UTC" if uploaded_ms else ""
-        yield _NewCommit(
+        yield NewCommit(
             f"{revision.topic}: version {number} of {target.name}\n\nImported from {target.registry}{upload_text}.\n",
             # A registry may report any time; Git gets neither a negative one nor one in the future.
             min(max(uploaded_ms // 1000, 0), now_s) if uploaded_ms else now_s,
             revision.files,
         )
-
-
-def _add_commits(repository: Repository, commits: Iterable[_NewCommit]) -> Commit | None:
-    """Add `commits` to the branch that HEAD names and to the working tree, and return its new tip, or None without `commits`.
-
-    One git process makes them, and the branch gets all or none. Git's hooks do not run, and no commit is signed.
-    If a commit would overwrite changes in the working tree, git fails and nothing changes.
-    """
-    from schemactl.history.git import GitFailed
-
-    try:
-        repository.run("symbolic-ref", "--quiet", "HEAD")
-    except GitFailed as error:
-        raise HistoryError("HEAD is detached, so the commits would be lost", fix="git switch -c import") from error
-    identity = repository.run("var", "GIT_COMMITTER_IDENT").rsplit(b" ", 2)[0]
-    head = repository.commit("HEAD")
-    stream = b"".join(_format_commits(commits, identity, head))
-    try:
-        repository.run("fast-import", "--quiet", "--date-format=raw", standard_input=stream)
-        tip = repository.commit(_IMPORT_REF)
-        if tip is not None:
-            repository.run("-C", str(repository.top), "merge", "--quiet", "--ff-only", _IMPORT_REF)
-    finally:
-        repository.run("update-ref", "-d", _IMPORT_REF)
-    return tip
-
-
-def _format_commits(commits: Iterable[_NewCommit], identity: bytes, head: Commit | None) -> Iterator[bytes]:
-    """Yield the commits in the input format of `git fast-import`."""
-    for number, commit in enumerate(commits):
-        message = commit.message.encode()
-        yield b"commit %s\n" % _IMPORT_REF.encode()
-        for role in (b"author", b"committer"):
-            yield b"%s %s %d +0000\n" % (role, identity, commit.time_s)
-        yield b"data %d\n%s\n" % (len(message), message)
-        if not number and head is not None:
-            yield b"from %s\n" % head.id.encode()
-        for path, content in commit.files.items():
-            escaped_path = path.encode("utf-8", "surrogateescape").replace(b"\\", rb"\\").replace(b'"', rb"\"")
-            name = b'"' + escaped_path.replace(b"\n", rb"\n") + b'"'
-            if content is None:
-                yield b"D %s\n" % name
-            else:
-                yield b"M 100644 inline %s\ndata %d\n%s\n" % (name, len(content), content)

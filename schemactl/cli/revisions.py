@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from schemactl.core.findings import Waiver
     from schemactl.core.names import NamespaceName
     from schemactl.core.schema import Commit
-    from schemactl.history import History, Repository
+    from schemactl.history import Repository
 
 
 def is_range(text: str, states: States) -> bool:
@@ -43,6 +43,7 @@ def read_revision(
     from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
     from schemactl.core.catalog import filter_catalog
     from schemactl.core.names import TopicName, select_known_topics
+    from schemactl.history.authors import list_authors, read_authors
 
     old_name, new_name = _parse_range(text, states)
     older, newer = (states.approved if name is None else states.read_history(name) for name in (old_name, new_name))
@@ -72,7 +73,10 @@ def read_revision(
         change.version.commit.id for subject in subjects for change in subject.versions if change.version.commit
     }
     commit_ids |= {subject.since.id for subject in subjects if subject.since}
-    commit_count, authors = _count_commits(repository, older, newer)
+    end = newer.tip
+    if end and end.id == NOT_APPROVED:
+        end = repository.commit("HEAD")
+    authors = list_authors(repository, older.tip, end) if end else []
     new_label = newer.ref if new_name is None else new_name
     return Revision(
         older.ref if old_name is None else old_name,
@@ -80,8 +84,8 @@ def read_revision(
         older.tip,
         None if new_name == WORK else newer.tip,
         subjects,
-        commit_count,
-        authors,
+        len(authors),
+        tuple(sorted({*authors})),
         read_authors(repository, commit_ids - {NOT_APPROVED}),
     )
 
@@ -110,28 +114,3 @@ def _find_commit(repository: Repository, name: str) -> Commit:
         raise UsageError(f"this repository has no ref or commit {name!r}", fix="`git branch --all` lists them")
     _, commit = resolved
     return commit
-
-
-def _count_commits(repository: Repository, older: History, newer: History) -> tuple[int, tuple[str, ...]]:
-    """Return the number of commits that only the newer state has, and their authors."""
-    from schemactl.comparison.revision_diff import NOT_APPROVED
-
-    end = newer.tip
-    if end and end.id == NOT_APPROVED:
-        end = repository.commit("HEAD")
-    if end is None:
-        return 0, ()
-    exclusion = [f"^{older.tip.id}"] if older.tip else []
-    output = repository.run("log", "--format=%aN", end.id, *exclusion, "--")
-    authors = output.decode("utf-8", "replace").splitlines()
-    return len(authors), tuple(sorted({*authors}))
-
-
-def read_authors(repository: Repository, commit_ids: Collection[str]) -> dict[str, str]:
-    """Map each commit id to the author of the commit."""
-    if not commit_ids:
-        return {}
-    id_lines = "".join(f"{commit_id}\n" for commit_id in sorted(commit_ids)).encode()
-    output = repository.run("log", "--no-walk=unsorted", "--format=%H %aN", "--stdin", standard_input=id_lines)
-    rows = (line.partition(" ") for line in output.decode("utf-8", "replace").splitlines())
-    return {commit_id: author for commit_id, _, author in rows}

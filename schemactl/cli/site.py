@@ -60,8 +60,8 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
 
 def run_site(args: argparse.Namespace, context: Context) -> int:
     """Write the pages that changed, and remove pages of an earlier run that are no longer part of the site."""
-    from schemactl.cli.revisions import read_authors
     from schemactl.history import waivers_at
+    from schemactl.history.authors import read_authors
     from schemactl.history.store import Store
     from schemactl.history.versions import encode_inputs
 
