@@ -57,9 +57,9 @@ def inspect_page(folder: Path, page: str, *, width: int, dark: bool) -> dict[str
     """Return Chromium's results for the page in a frame of that width, which can be narrower than a desktop window."""
     axe = AXE.read_text(encoding="utf-8")
     # axe-core is not a script of the page, so the page's own policy would not let it run.
-    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
-    page = page.replace("</body>", f"<script>{axe}</script></body>")
-    page = page.replace('<html lang="en"', f'<html lang="en" data-theme="{"dark" if dark else "light"}"')
+    page = re.sub(r'<meta http-equiv="?Content-Security-Policy"?[^>]*>', "", page)
+    page = re.sub(r"<html lang=\S+?(?=>)", rf'\g<0> data-theme="{"dark" if dark else "light"}"', page)
+    page += f"<script>{axe}</script>"
     frame = f'<iframe style="border: 0; width: {width}px; height: 900px" srcdoc="{html.escape(page)}"></iframe>'
     (folder / "judge.html").write_text(f"<!DOCTYPE html><body>{frame}<script>{JUDGE}</script></body>", encoding="utf-8")
     out = chromium("--virtual-time-budget=60000", "--dump-dom", f"file://{folder}/judge.html")

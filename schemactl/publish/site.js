@@ -1,7 +1,17 @@
 "use strict";
 (() => {
   const MOST = 40, ROWS = 200;
-  const root = document.body.dataset.root;
+  const create = (tag, attributes = {}, ...children) => {
+    const element = Object.assign(document.createElement(tag), attributes);
+    element.append(...children);
+    return element;
+  };
+  // The path of the site's folder as links of the page begin with it.
+  const root = document.querySelector(".home").getAttribute("href").replace(/index\.html$/, "");
+  const tools = create("div", { className: "tools" });
+  document.querySelector(".top").append(tools);
+  if (!document.querySelector(".find")) tools.innerHTML = `<div class="find" role="search"></div>`;
+  document.querySelector(".foot p").insertAdjacentHTML("beforeend", ` <span class="no-print">Press <kbd>Ctrl K</kbd> or <kbd>/</kbd> to search.</span>`);
   const find = document.querySelector(".find");
   find.innerHTML = `<label class="unseen" for="find">Search topics, fields, symbols, types, clients, commits and documentation</label><span class="i" aria-hidden="true"></span>
     <input type="search" id="find" placeholder="${find.matches(".big") ? "Topic, field, symbol, client, commit" : "Search"}" autocomplete="off" aria-keyshortcuts="Control+K /" aria-controls="found"><kbd aria-hidden="true">Ctrl K</kbd>
@@ -9,11 +19,6 @@
   const search = document.getElementById("find");
   const found = document.getElementById("found");
   const said = document.querySelector(".find [role=status]");
-  const create = (tag, attributes = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), attributes);
-    element.append(...children);
-    return element;
-  };
   const loadScript = (address, name) => new Promise((ready, failed) => {
     if (window[name]) { ready(window[name]); return; }
     const script = create("script", { src: address, onerror: failed });
@@ -33,7 +38,7 @@
     for (const [url, name, owner, description, type, fields, labels, , , , verdict] of topics) {
       const short = name.replace("persistent://", "");
       add("topic", url, short, [type, owner && `owner ${owner}`, verdict, description, labels.map((label) => `label ${label}`).join(", ")], 0, name);
-      for (const [path, about, doc, since, symbols, aliases] of fields) {
+      for (const [path, about, doc, since, symbols = [], aliases = []] of fields) {
         const page = url.includes("topics/") ? `${url}#f-${encodeURIComponent(path)}` : url;
         add("field", page, path, [`${about} in ${short}`, since, doc, aliases.length ? `formerly ${aliases.join(" ")}` : ""], 3);
         for (const symbol of symbols) add("symbol", page, symbol, [`of ${path} in ${short}`], 4);
@@ -141,10 +146,12 @@
     }
   });
 
-  // The day and the commit of the versions that the page lists.
+  // The day and the commit of a version: the page has them once, in its list of versions or in the title of a link.
+  const dated = new Map([...document.querySelectorAll(".fields td a[title]")].map(({ hash, title }) => [hash, title]));
   for (const link of document.querySelectorAll(".fields td a:not([title])")) {
     const row = /^#v\d+$/.test(link.hash) && document.getElementById(link.hash.slice(1));
-    if (row) link.title = [...row.querySelectorAll("td:last-child :is(.nowrap, code)")].map((part) => part.textContent).join(", ");
+    if (dated.has(link.hash)) link.title = dated.get(link.hash);
+    else if (row) link.title = [...row.querySelectorAll("td:last-child :is(.nowrap, code)")].map((part) => part.textContent).join(", ");
   }
 
   const approved = document.querySelector("[data-approved]");
@@ -158,7 +165,7 @@
   try { const kept = localStorage.getItem("schemactl-theme"); if (kept) theme(kept); } catch { /* The same. */ }
   const switcher = create("button", { type: "button", ariaLabel: "Light or dark", title: "Light or dark" });
   switcher.dataset.do = "theme";
-  document.querySelector(".tools").append(switcher);
+  tools.append(switcher);
   switcher.addEventListener("click", () => {
     const now = document.documentElement.dataset.theme;
     const dark = now ? now === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -265,8 +272,10 @@
   // Any two versions of a topic, from the script with the differences of all its versions.
   const compare = document.querySelector("[data-compare]");
   if (compare) {
+    compare.innerHTML = `<label for="from">Compare</label><select id="from"></select><label for="to">with</label><select id="to"></select><button type="button">Compare</button>`;
+    const output = create("div", { id: "difference", tabIndex: -1, hidden: true });
+    compare.after(output);
     const [from, to] = compare.querySelectorAll("select");
-    const output = document.getElementById("difference");
     let script = null;
     const swapped = { '"': "'", "'": '"' };
     // Each line starts with the number of its pairs of leading spaces, and quotes are swapped.

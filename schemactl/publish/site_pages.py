@@ -8,7 +8,7 @@ import pickle
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
@@ -63,7 +63,7 @@ from schemactl.publish.site_events import (
     list_topic_events,
     sort_events,
 )
-from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, Piece, list_paths
+from schemactl.publish.site_fields import MAX_ROWS, FieldRow, Piece, list_paths
 from schemactl.publish.site_flow import draw_flow
 from schemactl.publish.site_text import escape_code, highlight, plain_text, render_markdown, service_url, write_snippets
 from schemactl.publish.site_verdicts import (
@@ -153,9 +153,9 @@ _CELLS: Final = {"hurts": "n", "breaks": "o", "waived": "w"}
 """The letter of a version's cell in a list, by the kind of its verdict."""
 
 _FORWARDING: Final = (
-    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
-    '<meta http-equiv="refresh" content="0; url={page}#fields"></head>'
-    '<body><p>The fields of <a href="{page}#fields">{name}</a></p></body></html>\n'
+    "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{name}</title>"
+    '<meta http-equiv=refresh content="0; url={page}#fields">'
+    "<p>The fields of <a href={page}#fields>{name}</a></p>\n"
 )
 """The page of a type that is the message of one topic, which leads to the topic."""
 
@@ -344,9 +344,10 @@ class _Shortening(Extension):
             return source
         parts = re.split(r"({%.*?%}|{{.*?}}|{#.*?#})", source, flags=re.DOTALL)
         for index in range(0, len(parts), 2):
-            text = re.sub(r"</(?:td|th|tr|li|dt|dd|thead|tbody)>", "", parts[index])
-            text = re.sub(r"\n(?=<(?:td|tr|li|dt|dd)\b)", "", text)
-            parts[index] = re.sub(r'( [\w-]+)="([\w.-]+)"(?=[ >])', r"\1=\2", text)
+            text = re.sub(r"</(?:td|th|tr|li|dt|dd|thead|tbody)>\n?", "", parts[index])
+            text = re.sub(r"\n(?=<(?:td|tr|li|dt|dd)\b)|(?<=</ul>)\n", "", text)
+            text = re.sub(r"(<(?:ul|tbody)\b[^>]*>)\n", r"\1", text)
+            parts[index] = re.sub(r'( [\w-]+)="([\w.#/+:;-]+)"(?=[ >]|\Z)', r"\1=\2", text)
         return "".join(parts)
 
 
@@ -428,6 +429,7 @@ class Site:
             "highlight": highlight,
             "code": lambda text: text if isinstance(text, Markup) else escape_code(_clean_value(text)),
             "proof": _mark_proof,
+            "attribute": _format_attribute,
             "short": _shorten_names,
         }
         self._jinja.globals["figures"] = self._figures
@@ -588,7 +590,7 @@ class Site:
         html = self._trees[key]
         if topic:
             link = escape(_make_relative(self._link(topic), folder=folder))
-            html = html.replace(f'<a href="{link}">', f'<a href="{link}" aria-current="page">')
+            html = html.replace(f"<a href={link}>", f"<a href={link} aria-current=page>")
         return Markup(html)  # noqa: S704  all text is escaped
 
     # Topics
@@ -956,7 +958,9 @@ class Site:
         shared = max(self._types.values(), key=lambda use: len(use.topics), default=None)
         if shared:
             examples.append(shared.name.rpartition(".")[2])
-        examples += [symbols[-1] for row in self._search for field_row in row[5] if (symbols := field_row[4])][:1]
+        examples += [
+            symbols[-1] for row in self._search for field_row in row[5] for symbols in field_row[4:5] if symbols
+        ][:1]
         examples += [*self._clients][:1]
         examples += [event.commit.short[:7] for event in self._events[:1]]
         return examples
@@ -1085,12 +1089,13 @@ def _collect_facts(entry: TopicEntry, events: Sequence[Event]) -> TopicFacts:
         if life and life.first.commit:
             since = f"since v{life.first.number}, {life.first.commit.short}"
         about = " ".join(filter(None, (row.type_text, row.logical)))
-        fields.append([path, about, plain_text(row.doc), since, [*row.symbols[:50]], [*row.aliases]])
+        words = [[*row.symbols[:50]], [*row.aliases]] if row.symbols or row.aliases else []
+        fields.append([path, about, plain_text(row.doc), since, *words])
     for life in entry.ended[:40]:
         if life.path not in entry.lives:
             until = f"v{life.first.number} to v{life.last.number}" if life.last else ""
             about = f"renamed to {life.later}" if life.later else "removed"
-            fields.append([life.path, life.row.type_text, about, until, [], []])
+            fields.append([life.path, life.row.type_text, about, until])
     newest = [entry.state_since] if entry.state_since else []
     newest += [version.version.commit for version in entry.latest_first[:1] if version.version.commit]
     cells = (
@@ -1273,30 +1278,36 @@ def _mark_proof(proof: Counterexample) -> Markup:
     html = str(escape(text))
     for word in words[:1]:
         quoted = str(escape(f'"{word}"'))
-        html = html.replace(quoted, f'<span class="guilty">{quoted}</span>', 1)
+        html = html.replace(quoted, f"<span class=guilty>{quoted}</span>", 1)
     return Markup(html)  # noqa: S704  all text is escaped
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A field in the picture of the evolution.
+    """A field in the picture of the evolution; versions are counted from the first one in the picture.
 
     Attributes:
-        bars: the start and the width of each bar in percent, and whether it is an earlier type or name.
-        dots: the place of each change in percent, and whether readers stopped there.
+        bars: the first version and the number of versions of each bar, and whether it is an earlier type or name.
+        dots: the version of each change, and whether readers stopped there.
     """
 
     path: str
     words: str
-    bars: Sequence[tuple[float, float, bool]]
-    dots: Sequence[tuple[float, bool]]
+    bars: Sequence[tuple[int, int, bool]]
+    dots: Sequence[tuple[int, bool]]
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The picture of the evolution of a topic; `axis` has the number, place and verdict of each version."""
+    """The picture of the evolution of a topic.
 
-    axis: Sequence[tuple[int, float, bool]]
+    Attributes:
+        count: the number of its versions.
+        axis: the number of a version, its place, and whether readers stopped there.
+    """
+
+    count: int
+    axis: Sequence[tuple[int, int, bool]]
     rows: Sequence[Lane]
 
 
@@ -1305,56 +1316,44 @@ def draw_lanes(entry: TopicEntry) -> Lanes | None:
     numbers = [
         version.version.number
         for version in reversed(entry.latest_first)
-        if version.version.info and version.version.kind == entry.kind
+        if version.version.info
+        and version.version.kind == entry.kind
+        and (entry.number is None or version.version.number <= entry.number)
     ]
-    if entry.number is not None:
-        numbers = [number for number in numbers if number <= entry.number]
     if len(numbers) < 2:
         return None
-    places = {number: round(100 * index / len(numbers), 1) for index, number in enumerate(numbers)}
+    places = {number: place for place, number in enumerate(numbers)}
     broke = {number for number in numbers if entry.verdicts.versions[number].is_breaking}
-    rows = [
-        *_draw_lives(entry.lives.values(), places, broke, numbers[0]),
-        *_draw_lives(entry.ended, places, broke, numbers[0]),
-    ]
-    if not rows:
-        return None
-    step = max(1, len(numbers) // 12)
-    axis = [
-        (number, round(place + 1.5, 1), number in broke)
-        for number, place in places.items()
-        if numbers.index(number) % step == 0
-    ]
-    return Lanes(axis, rows[:_MAX_LANES])
-
-
-def _draw_lives(lives: Any, places: Mapping[int, float], broke: set[int], first: int) -> Iterator[Lane]:
-    for life in lives:
-        assert isinstance(life, FieldLife)  # noqa: S101
-        changes = [number for _, start, _ in life.types for number in [start]][1:]
+    rows: list[Lane] = []
+    for life in [*entry.lives.values(), *entry.ended]:
+        changes = [start for _, start, _ in life.types][1:]
         changes += [life.type_since] if life.types else []
         changes += [life.renamed.number] if life.renamed else []
         changes += [*life.symbols.values()]
         born = life.first.number
-        if born == first and not changes and life.last is None:
+        if born == numbers[0] and not changes and life.last is None:
             continue
-        start = places.get(born, 0.0)
-        following = [place for number, place in places.items() if life.last and number > life.last.number]
-        end = min(following, default=100.0)
+        start = places.get(born, 0)
+        removed = next((number for number in numbers if life.last and number > life.last.number), None)
+        end = len(numbers) if removed is None else places[removed]
         switch = max((places.get(number, start) for number in changes), default=start)
-        bars = [(start, round(switch - start, 1), True)] if switch > start else []
-        bars.append((switch, round(end - switch, 1), life.last is not None))
-        dots = [] if born == first else [(round(start + 1, 1), False)]
-        dots += [(round(places.get(number, 0.0) + 1, 1), number in broke) for number in dict.fromkeys(changes)]
-        if life.last and following:
-            gone = next(number for number in places if number > life.last.number)
-            dots.append((round(end, 1), gone in broke))
+        bars = [(start, switch - start, True)] if switch > start else []
+        bars.append((switch, end - switch, life.last is not None))
+        dots = [] if born == numbers[0] else [(start, False)]
+        dots += [(places.get(number, 0), number in broke) for number in dict.fromkeys(changes)]
+        if removed is not None:
+            dots.append((end, removed in broke))
         words = f"since v{born}" + (f", until v{life.last.number}" if life.last else "")
         words += "".join(
             f", {'renamed' if life.renamed and number == life.renamed.number else 'changed'} at v{number}"
             for number in dict.fromkeys(changes)
         )
-        yield Lane(life.path, words, bars, dots)
+        rows.append(Lane(life.path, words, bars, dots))
+    if not rows:
+        return None
+    step = max(1, len(numbers) // 12)
+    axis = [(number, place, number in broke) for number, place in places.items() if place % step == 0]
+    return Lanes(len(numbers), axis, rows[:_MAX_LANES])
 
 
 def example_of(info: SchemaInfo, name: TopicName) -> str:
@@ -1435,6 +1434,12 @@ def _clean_value(value: Any) -> Any:
     return "\n".join(map(on_one_line, str(value).split("\n")))
 
 
+def _format_attribute(value: object) -> Markup:
+    """Return the value of an attribute, in quotes only if it needs them."""
+    text = escape(_clean_value(str(value)))
+    return text if re.fullmatch(r"[\w.#/~-]+", text) else Markup(f'"{text}"')  # noqa: S704  escaped
+
+
 def _cut_definition(info: SchemaInfo) -> tuple[str, int]:
     """Return the lines of a definition that a page shows, and the number of the rest."""
     lines = _list_compact_lines(info)
@@ -1475,7 +1480,7 @@ def _render_difference(
         if is_short:
             return Markup()
         rest = f"<p>{format_count(more, 'line')} more.</p>" if more else ""
-        html = f'<details><summary>Definition</summary><div class="inside"><pre tabindex="0"><code>{escape_code(_clean_value(text))}</code></pre>{rest}</div></details>'
+        html = f"<details><summary>Definition</summary><div class=inside><pre tabindex=0><code>{escape_code(_clean_value(text))}</code></pre>{rest}</div></details>"
         return Markup(html)  # noqa: S704  the text is escaped
     rows = _diff_lines(lines_of(old), lines_of(info))
     if not rows:
