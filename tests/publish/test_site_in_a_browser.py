@@ -192,7 +192,7 @@ def test_seven_questions_are_answered_from_the_start_page_by_keyboard(site_folde
     assert "<strong class=bad>v0\u2013v3 cannot</strong>: Order.customer_id is gone" in orders
     # Question: the last breaking change.
     changes = open_page(site_folder, "changes.html")
-    assert re.findall(r'<a href="changes.html"', open_page(site_folder, "index.html"))
+    assert re.findall(r"<a href=changes.html", open_page(site_folder, "index.html"))
     assert re.search(r"March 2026 <small>2 breaking changes: 2 broke older readers", changes)
     # How is it read in Spark and in Java?
     panels = run_script(site_folder / address_of_orders, PANELS)
