@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from difflib import unified_diff
 from functools import cache, partial
 from importlib.resources import files
-from itertools import accumulate, groupby, takewhile
+from itertools import groupby
 from random import Random
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar, get_args
@@ -34,7 +33,6 @@ from schemactl.core.findings import Counterexample
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Target
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count, format_day, format_version_numbers
 from schemactl.formats import ReadingAnswer, spec
 from schemactl.formats.part_changes import PartChange
@@ -53,6 +51,13 @@ from schemactl.publish.site_catalog import (
     graph,
     list_types,
 )
+from schemactl.publish.site_definitions import (
+    count_common,
+    cut_definition,
+    list_compact_lines,
+    pack_lines,
+    render_difference,
+)
 from schemactl.publish.site_events import (
     EVENT_KINDS,
     FORMAT_VERSION,
@@ -63,9 +68,18 @@ from schemactl.publish.site_events import (
     list_topic_events,
     sort_events,
 )
+from schemactl.publish.site_evolution import draw_lanes
 from schemactl.publish.site_fields import MAX_ROWS, FieldRow, Piece, list_paths
 from schemactl.publish.site_flow import draw_flow
-from schemactl.publish.site_text import escape_code, highlight, plain_text, render_markdown, service_url, write_snippets
+from schemactl.publish.site_text import (
+    clean_value,
+    escape_code,
+    highlight,
+    plain_text,
+    render_markdown,
+    service_url,
+    write_snippets,
+)
 from schemactl.publish.site_verdicts import (
     Break,
     Pair,
@@ -95,21 +109,6 @@ _RECENT_EVENTS: Final = 6
 _RECENT_DAYS: Final = 90
 """The number of days before the newest commit in which a breaking change still marks its topic as having broken readers."""
 
-_CONTEXT: Final = 2
-"""The number of unchanged lines around a difference."""
-
-_MAX_DIFF_LINES: Final = 80
-"""The maximum number of lines of a difference on a page of versions; the comparison of two versions has all."""
-
-_MAX_DEFINITION: Final = 12_000
-"""The maximum number of characters of a definition that a page shows, in whole lines."""
-
-_SHORT_LIST: Final = re.compile(r'\[(\n +(?:"[\w. -]*"|[\w.+-]+)(?:,\n +(?:"[\w. -]*"|[\w.+-]+))*\n +)\]')
-"""A list of words or numbers in the uniform layout, one on each line."""
-
-_MAX_LIST: Final = 80
-"""The maximum number of characters of a list that takes one line."""
-
 _MAX_EXAMPLE: Final = 8_000
 """The maximum number of characters of an example message."""
 
@@ -131,9 +130,6 @@ _MAX_PAGE: Final = 70_000
 _MAX_CELLS: Final = 14
 """The maximum number of versions that a list of topics shows as cells, the newest ones."""
 
-_MAX_LANES: Final = 20
-"""The maximum number of fields in the picture of the evolution."""
-
 _MAX_TREE: Final = 80
 """The maximum number of topics in the tree of namespaces; of a larger site it shows the namespace of the page alone."""
 
@@ -142,10 +138,6 @@ _MAX_TREE_TOPICS: Final = 20
 
 _MAX_COMMITS: Final = 2_000
 """The maximum number of commits that the search finds, the newest ones."""
-
-_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-_SWAPPED_QUOTES: Final = str.maketrans("\"'", "'\"")
 
 _TOPIC_HEADS: Final = ["Topic", "Versions", "Verdict", "Type", "Strategy", "Owner", "Clients", "Changed"]
 
@@ -354,12 +346,12 @@ class _Shortening(Extension):
 class Site:
     """Writes the site one topic at a time, keeping only the facts that other pages show of a topic."""
 
-    def __init__(self, catalogue: SiteContent, title: str, write: Write, theme: str = "") -> None:
+    def __init__(self, content: SiteContent, title: str, write: Write, theme: str = "") -> None:
         """Create a site with a title, whose files `write` writes; `theme` is CSS that follows the style of the site."""
-        self._catalogue = catalogue
+        self._content = content
         self._write = write
         self._theme = theme
-        self._paths = module_paths(catalogue.catalog.topics)
+        self._paths = module_paths(content.catalog.topics)
         self._names: set[TopicName] = set()
         self._types = TypeUses()
         self._search: list[list[Any]] = []
@@ -384,15 +376,15 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=StrictUndefined,
-            finalize=_clean_value,
+            finalize=clean_value,
             extensions=[_Shortening],
         )
         self._jinja.globals |= {
             "site": title,
             "made_by": f"schemactl {environment.get_version()}",
-            "tip": catalogue.history.tip,
-            "ref": catalogue.history.ref,
-            "pages_of": catalogue.repository,
+            "tip": content.history.tip,
+            "ref": content.history.ref,
+            "pages_of": content.repository,
             "link": self._link,
             "version_page": self._version_page,
             "namespace_link": namespace_link,
@@ -414,6 +406,7 @@ class Site:
             "max_rows": MAX_ROWS,
             "max_listed": _MAX_LISTED,
             "max_versions": _MAX_VERSIONS,
+            "figures": self._figures,
             "known": self._types,
             "tree": self._render_tree,
             "here_namespace": None,
@@ -427,12 +420,11 @@ class Site:
             "plain": plain_text,
             "prose": _render_prose,
             "highlight": highlight,
-            "code": lambda text: text if isinstance(text, Markup) else escape_code(_clean_value(text)),
+            "code": lambda text: text if isinstance(text, Markup) else escape_code(clean_value(text)),
             "proof": _mark_proof,
             "attribute": _format_attribute,
             "short": _shorten_names,
         }
-        self._jinja.globals["figures"] = self._figures
 
     def write(
         self,
@@ -450,34 +442,34 @@ class Site:
             progress: called with the number of topics that are done, and of all topics.
         """
         self._names.update(names)
-        catalog_topics = self._catalogue.catalog.topics
+        catalog_topics = self._content.catalog.topics
         for name in sorted(names):
             if not catalog_topics[name].deleted and catalog_topics[name].versions:
                 self._tree.setdefault(name.namespace_name, []).append(name)
         for number, name in enumerate(names, 1):
             inputs = self.digest_inputs(name)
             # A client's own definition can change without the topic.
-            has_own_definitions = any(client.file for client in self._catalogue.catalog.topics[name].clients)
+            has_own_definitions = any(client.file for client in self._content.catalog.topics[name].clients)
             if name in unchanged and unchanged[name].inputs == inputs and not has_own_definitions:
                 self.topics[name] = unchanged[name]
                 self._add_topic(name, restricted_pickle.loads(unchanged[name].facts, _FACT_CLASSES))
-            elif entry := self._catalogue.read_topic(name):
+            elif entry := self._content.read_topic(name):
                 self._own_paths = []
                 facts = self._write_topic(entry)
                 self.topics[name] = WrittenTopic(inputs, tuple(self._own_paths), pickle.dumps(facts))
                 entry.topic.unload()
                 self._add_topic(name, facts)
             progress(number, len(names))
-        for name in self._catalogue.without_schema(names):
+        for name in self._content.without_schema(names):
             self._list_topic(name)
-        owners = {name: self._catalogue.catalog.metadata(name).owner for name in self._catalogue.namespaces()}
+        owners = {name: self._content.catalog.metadata(name).owner for name in self._content.namespaces()}
         selected = {name.namespace_name for name in names}
         self._events += [
             event
-            for event in list_namespace_events(self._catalogue.history, owners)
+            for event in list_namespace_events(self._content.history, owners)
             if event.name in selected or not names
         ]
-        authors = self._catalogue.authors
+        authors = self._content.authors
         self._events = sort_events(
             [
                 event if event.author else replace(event, author=authors.get(event.commit.id, ""))
@@ -492,7 +484,7 @@ class Site:
         for event in self._events:
             events_by_namespace[event.namespace].append(event)
             events_by_owner[event.owner].append(event)
-        for namespace in self._catalogue.namespaces():
+        for namespace in self._content.namespaces():
             self._write_namespace(namespace, events_by_namespace[namespace])
         for owner, topics in self._owned.items():
             self._write_owner(owner, topics, events_by_owner[owner])
@@ -501,10 +493,10 @@ class Site:
         self._write_changes(months)
         self._write_search_index()
         self._write_code()
-        tip = self._catalogue.history.tip
-        approved = f"As approved on {self._catalogue.history.ref} at {tip.short}, {format_day(tip)}" if tip else ""
+        tip = self._content.history.tip
+        approved = f"As approved on {self._content.history.ref} at {tip.short}, {format_day(tip)}" if tip else ""
         # The pages of unchanged topics do not name the commit, so that they stay the same.
-        before = {"site.js": f"window.schemactlApproved={_to_json(_clean_value(approved))};\n"}
+        before = {"site.js": f"window.schemactlApproved={_to_json(clean_value(approved))};\n"}
         after = {"site.css": f"\n/* Theme */\n{self._theme}" if self._theme else ""}
         for file in ("site.css", "site.js", "favicon.svg"):
             text = files("schemactl.publish").joinpath(file).read_text("utf-8")
@@ -513,16 +505,16 @@ class Site:
 
     def digest_inputs(self, name: TopicName) -> str:
         """Return a digest of the inputs of a topic's pages besides the approved topic and the project."""
-        catalogue = self._catalogue
-        deprecated = catalogue.catalog.metadata(name).deprecated
+        content = self._content
+        deprecated = content.catalog.metadata(name).deprecated
         inputs = (
             self._paths[name],
             self._render_tree(self._link(name), name.namespace_name, name),
             self._page_of(deprecated.use) if deprecated and deprecated.use else "",
-            [*catalogue.list_targets(name)],
+            [*content.list_targets(name)],
             [
-                catalogue.authors.get(version.commit.id, "")
-                for version in catalogue.catalog.topics[name].versions
+                content.authors.get(version.commit.id, "")
+                for version in content.catalog.topics[name].versions
                 if version.commit
             ],
         )
@@ -549,7 +541,7 @@ class Site:
 
     def _page_of(self, name: TopicName) -> str:
         """Return the path of a topic's page, or "" if the site does not have it."""
-        return self._link(name) if name in self._names and self._catalogue.catalog.topics[name].versions else ""
+        return self._link(name) if name in self._names and self._content.catalog.topics[name].versions else ""
 
     def _event_link(self, event: Event) -> str:
         """Return the path of the page of an event."""
@@ -598,7 +590,7 @@ class Site:
     def _write_topic(self, entry: TopicEntry) -> TopicFacts:
         """Write the pages of a topic, and return its facts for the other pages."""
         name = entry.name
-        catalogue = self._catalogue
+        content = self._content
         verdicts = entry.verdicts
         readings = verdicts.readings
         matrix = _list_answers(entry, "")
@@ -615,7 +607,7 @@ class Site:
                 if writer.number == entry.number:
                     today[answer].append((reader.number, readings.explain(reader, writer)))
         latest = entry.find_latest(entry.kind)
-        events = [*list_topic_events(catalogue.history, entry)]
+        events = [*list_topic_events(content.history, entry)]
         source = entry.topic.source
         consumers = {client.name for client in entry.topic.clients if client.reads}
         breaking = [
@@ -636,7 +628,7 @@ class Site:
             code_key=_make_code_key(entry.info.type.name, has_columns=not entry.no_columns),
             module=".".join(self._paths[name]),
             target_name=self._client_target.name if self._client_target else "",
-            definition=_cut_definition(entry.info),
+            definition=cut_definition(entry.info),
             example=example_of(entry.info, name),
             version_link=lambda number: self._version_page(name, number).rpartition("/")[2],
             script=page.rpartition("/")[2].removesuffix("html") + "js",
@@ -654,7 +646,7 @@ class Site:
             here_namespace=name.namespace_name,
             here_topic=name,
         )
-        lines_of = cache(lambda info: [_clean_value(line) for line in _list_compact_lines(info)])
+        lines_of = cache(lambda info: [clean_value(line) for line in list_compact_lines(info)])
         self._write_versions(entry, lines_of)
         self._write_script(entry, lines_of, page.removesuffix("html") + "js")
         return _collect_facts(entry, events)
@@ -682,7 +674,7 @@ class Site:
             differences: dict[int, Markup] = {}
             size = 0
             for version_entry in version_entries:
-                difference = _render_difference(version_entry, lines_of, is_short=size > _MAX_PAGE)
+                difference = render_difference(version_entry, lines_of, is_short=size > _MAX_PAGE)
                 differences[version_entry.version.number] = difference
                 size += len(difference)
             self._render(
@@ -708,7 +700,7 @@ class Site:
         for version_entry in reversed(entry.latest_first):
             version = version_entry.version
             lines = lines_of(version.info) if version.info else []
-            head, tail = _count_common(previous, lines)
+            head, tail = count_common(previous, lines)
             label = format_day(version.commit) if version.commit else ""
             text = pack_lines(lines[head : len(lines) - tail])
             versions_of_script.append([version.number, label, head, len(previous) - head - tail, text])
@@ -718,7 +710,7 @@ class Site:
 
     def _list_topic(self, name: TopicName, facts: TopicFacts | None = None) -> None:
         """Record a topic for the lists, the search and the figures; a topic without schema has no page."""
-        metadata = self._catalogue.catalog.metadata(name)
+        metadata = self._content.catalog.metadata(name)
         listed = self._describe_topic(name, facts)
         self._topics.append(listed)
         self._listed[name.namespace_name].append(listed)
@@ -758,14 +750,14 @@ class Site:
             self._problems["clients"].append((name, ""))
         if not metadata.description and not (facts and facts.doc):
             self._problems["description"].append((name, ""))
-        tip = self._catalogue.history.tip
+        tip = self._content.history.tip
         end = metadata.deprecated.remove_after if metadata.deprecated else None
         if end and tip and end < datetime.fromtimestamp(tip.time_s, UTC).date():
             self._problems["overdue"].append((name, f"to be removed after {end}"))
 
     def _describe_topic(self, name: TopicName, facts: TopicFacts | None) -> ListedTopic:
-        metadata = self._catalogue.catalog.metadata(name)
-        strategy, _ = self._catalogue.catalog.strategy(name, self._catalogue.project.defaults)
+        metadata = self._content.catalog.metadata(name)
+        strategy, _ = self._content.catalog.strategy(name, self._content.project.defaults)
         labels = tuple(f"{key}={text}" if text else key for key, text in metadata.labels.items())
         description = plain_text(metadata.description or (facts.doc if facts else ""))[:200]
         if facts is None:
@@ -783,7 +775,7 @@ class Site:
         if facts.number is None:
             states.append("gone")
             kind, words = "deleted", "deleted"
-        tip = self._catalogue.history.tip
+        tip = self._content.history.tip
         start_s = tip.time_s - timedelta(days=_RECENT_DAYS).total_seconds() if tip else 0
         if facts.breaking_s is not None and facts.breaking_s >= start_s:
             states.append("broke")
@@ -823,14 +815,14 @@ class Site:
     def _write_types(self) -> None:
         self._types.connect()
         users, parts = self._types.edges(_type_box, lambda name: Box(name.schema_id, f"../{self._link(name)}", "topic"))
-        catalog = self._catalogue.catalog
+        catalog = self._content.catalog
         for use in self._types.values():
             topics = sorted(use.topics, key=str)
             if self._types.is_message_of_one(use):
                 # The page of the topic says all of it.
                 page = f"../{self._link(topics[0])}"
                 self._write(
-                    type_link(use.name), _FORWARDING.format(name=escape(_clean_value(use.name)), page=escape(page))
+                    type_link(use.name), _FORWARDING.format(name=escape(clean_value(use.name)), page=escape(page))
                 )
                 continue
             clients = {client for name in topics for client in self._clients_of.get(name, ())}
@@ -861,8 +853,8 @@ class Site:
             namespace_link(name),
             self._listed[name],
             name=name,
-            space=self._catalogue.catalog.namespaces.get(name),
-            metadata=self._catalogue.catalog.metadata(name),
+            space=self._content.catalog.namespaces.get(name),
+            metadata=self._content.catalog.metadata(name),
             months=group_months(events[:_OWN_EVENTS]),
             here_namespace=name,
         )
@@ -927,8 +919,7 @@ class Site:
             "index.html",
             "index.html",
             spaces=[
-                (name, sum(not topic.is_deleted for topic in self._listed[name]))
-                for name in self._catalogue.namespaces()
+                (name, sum(not topic.is_deleted for topic in self._listed[name])) for name in self._content.namespaces()
             ],
             owners=sorted(
                 (owner, sum(not topic.is_deleted for topic in listed)) for owner, listed in self._owned.items()
@@ -1021,18 +1012,18 @@ class Site:
     @property
     def _client_target(self) -> Target | None:
         """The last target with an address for clients, or None."""
-        targets = self._catalogue.project.targets.values()
+        targets = self._content.project.targets.values()
         return next((target for target in reversed([*targets]) if target.registry.startswith("http")), None)
 
     def _write_code(self) -> None:
         """Write the code to paste as a script, once for all topics of the same type."""
-        generate = self._catalogue.project.generate
+        generate = self._content.project.generate
         code = {
             _make_code_key(type_, has_columns=has_columns): [
                 [
                     snippets.label,
                     snippets.install,
-                    [[heading, highlight(_clean_value(text))] for heading, text in snippets.blocks],
+                    [[heading, highlight(clean_value(text))] for heading, text in snippets.blocks],
                 ]
                 for snippets in write_snippets(
                     SchemaType[type_],
@@ -1050,12 +1041,11 @@ class Site:
         commits: dict[str, list[str]] = {}
         for event in self._events:
             if len(commits) < _MAX_COMMITS:
-                place = f"{self._event_link(event)}" if event.number is not None else ""
                 row = [
                     event.commit.short,
                     event.commit.subject,
                     format_day(event.commit),
-                    place or self._event_link(event),
+                    self._event_link(event),
                     event.title,
                 ]
                 commits.setdefault(event.commit.id, row)
@@ -1066,7 +1056,7 @@ class Site:
                 for use in sorted(self._list_shown_types(), key=lambda use: use.name)
             ],
             "namespaces": [
-                [namespace_link(name), str(name), len(self._listed[name])] for name in self._catalogue.namespaces()
+                [namespace_link(name), str(name), len(self._listed[name])] for name in self._content.namespaces()
             ],
             "owners": [[owner_link(name), name, len(owned)] for name, owned in sorted(self._owned.items())],
             "clients": [
@@ -1153,19 +1143,6 @@ def _to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def pack_lines(lines: Sequence[str]) -> str:
-    """Return lines as the text that `unpack` of site.js reads, which takes three fifths of the room of a JSON list.
-
-    Each line starts with a digit of base 36, the number of its pairs of leading spaces. Single and double quotes change places,
-    because definitions have many double quotes, which JSON escapes.
-    """
-    packed = []
-    for line in lines:
-        depth = min((len(line) - len(line.lstrip(" "))) // 2, 35)
-        packed.append(_DIGITS[depth] + line[2 * depth :])
-    return "\n".join(packed).translate(_SWAPPED_QUOTES)
-
-
 def _make_code_key(type_: str, *, has_columns: bool) -> str:
     return type_ if has_columns else f"{type_}-bytes"
 
@@ -1190,7 +1167,7 @@ def draw_strip(cells: str, words: str) -> Markup:
         count = len([*run])
         style = "" if letter == "r" else f" class={letter}"
         runs += f"<i{style}{f' style=--n:{count}' if count > 1 else ''}></i>"
-    clean = escape(_clean_value(words))
+    clean = escape(clean_value(words))
     return Markup(f'<span class=strip role=img title="{clean}">{runs}</span>')  # noqa: S704  escaped
 
 
@@ -1282,80 +1259,6 @@ def _mark_proof(proof: Counterexample) -> Markup:
     return Markup(html)  # noqa: S704  all text is escaped
 
 
-@dataclass(frozen=True)
-class Lane:
-    """A field in the picture of the evolution; versions are counted from the first one in the picture.
-
-    Attributes:
-        bars: the first version and the number of versions of each bar, and whether it is an earlier type or name.
-        dots: the version of each change, and whether readers stopped there.
-    """
-
-    path: str
-    words: str
-    bars: Sequence[tuple[int, int, bool]]
-    dots: Sequence[tuple[int, bool]]
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """The picture of the evolution of a topic.
-
-    Attributes:
-        count: the number of its versions.
-        axis: the number of a version, its place, and whether readers stopped there.
-    """
-
-    count: int
-    axis: Sequence[tuple[int, int, bool]]
-    rows: Sequence[Lane]
-
-
-def draw_lanes(entry: TopicEntry) -> Lanes | None:
-    """Return a lane for each field that changed after the first version, or None if no field did."""
-    numbers = [
-        version.version.number
-        for version in reversed(entry.latest_first)
-        if version.version.info
-        and version.version.kind == entry.kind
-        and (entry.number is None or version.version.number <= entry.number)
-    ]
-    if len(numbers) < 2:
-        return None
-    places = {number: place for place, number in enumerate(numbers)}
-    broke = {number for number in numbers if entry.verdicts.versions[number].is_breaking}
-    rows: list[Lane] = []
-    for life in [*entry.lives.values(), *entry.ended]:
-        changes = [start for _, start, _ in life.types][1:]
-        changes += [life.type_since] if life.types else []
-        changes += [life.renamed.number] if life.renamed else []
-        changes += [*life.symbols.values()]
-        born = life.first.number
-        if born == numbers[0] and not changes and life.last is None:
-            continue
-        start = places.get(born, 0)
-        removed = next((number for number in numbers if life.last and number > life.last.number), None)
-        end = len(numbers) if removed is None else places[removed]
-        switch = max((places.get(number, start) for number in changes), default=start)
-        bars = [(start, switch - start, True)] if switch > start else []
-        bars.append((switch, end - switch, life.last is not None))
-        dots = [] if born == numbers[0] else [(start, False)]
-        dots += [(places.get(number, 0), number in broke) for number in dict.fromkeys(changes)]
-        if removed is not None:
-            dots.append((end, removed in broke))
-        words = f"since v{born}" + (f", until v{life.last.number}" if life.last else "")
-        words += "".join(
-            f", {'renamed' if life.renamed and number == life.renamed.number else 'changed'} at v{number}"
-            for number in dict.fromkeys(changes)
-        )
-        rows.append(Lane(life.path, words, bars, dots))
-    if not rows:
-        return None
-    step = max(1, len(numbers) // 12)
-    axis = [(number, place, number in broke) for number, place in places.items() if place % step == 0]
-    return Lanes(len(numbers), axis, rows[:_MAX_LANES])
-
-
 def example_of(info: SchemaInfo, name: TopicName) -> str:
     """Return an example message as JSON, the same in each run, or "" if the schema has no codec or no short value."""
     try:
@@ -1427,98 +1330,10 @@ def _format_time(time_s: int) -> str:
     return datetime.fromtimestamp(time_s, UTC).isoformat()
 
 
-def _clean_value(value: Any) -> Any:
-    """Return a value without control characters, unless it is generated HTML."""
-    if isinstance(value, (Markup, int)) or (isinstance(value, str) and value.isprintable()):
-        return value
-    return "\n".join(map(on_one_line, str(value).split("\n")))
-
-
 def _format_attribute(value: object) -> Markup:
     """Return the value of an attribute, in quotes only if it needs them."""
-    text = escape(_clean_value(str(value)))
+    text = escape(clean_value(str(value)))
     return text if re.fullmatch(r"[\w.#/~-]+", text) else Markup(f'"{text}"')  # noqa: S704  escaped
-
-
-def _cut_definition(info: SchemaInfo) -> tuple[str, int]:
-    """Return the lines of a definition that a page shows, and the number of the rest."""
-    lines = _list_compact_lines(info)
-    lengths = accumulate(len(line) + 1 for line in lines)
-    count = sum(1 for _ in takewhile(_MAX_DEFINITION.__ge__, lengths))
-    return "\n".join(lines[:count]), len(lines) - count
-
-
-def _list_compact_lines(info: SchemaInfo) -> list[str]:
-    """Return the lines of a definition in a uniform layout, in which a short list of words or numbers takes one line."""
-    lines = spec(info).lines(info)
-    if spec(info).language != "avro":
-        return lines
-    return _SHORT_LIST.sub(_join_list, "\n".join(lines)).split("\n")
-
-
-def _join_list(match: re.Match[str]) -> str:
-    text = f"[{', '.join(line.strip(' ,') for line in match[1].strip().split(chr(10)))}]"
-    return text if len(text) <= _MAX_LIST else match[0]
-
-
-def _render_difference(
-    entry: VersionEntry, lines_of: Callable[[SchemaInfo], Sequence[str]], *, is_short: bool
-) -> Markup:
-    """Return the difference of the text to the version before, or the definition of the first version.
-
-    Args:
-        entry: the version.
-        lines_of: returns the lines of a definition in a uniform layout.
-        is_short: whether the page has no room for it.
-    """
-    info = entry.version.info
-    if info is None:
-        return Markup()
-    old = entry.before.info if entry.before else None
-    if old is None:
-        text, more = _cut_definition(info)
-        if is_short:
-            return Markup()
-        rest = f"<p>{format_count(more, 'line')} more.</p>" if more else ""
-        html = f"<details><summary>Definition</summary><div class=inside><pre tabindex=0><code>{escape_code(_clean_value(text))}</code></pre>{rest}</div></details>"
-        return Markup(html)  # noqa: S704  the text is escaped
-    rows = _diff_lines(lines_of(old), lines_of(info))
-    if not rows:
-        return Markup('<p class="soft small">Only formatting or metadata changed.</p>')
-    if is_short:
-        return Markup('<p class="soft small">The comparison of two versions shows the lines.</p>')
-    rows = _dedent(rows)
-    tags = {"+": "ins", "-": "del", "@": "i"}
-    html = ""
-    for tag, lines in groupby(rows[:_MAX_DIFF_LINES], lambda line: tags.get(line[:1], "span")):
-        text = "\n".join(lines)
-        html += f"<{tag}>{escape_code(_clean_value(text))}</{tag}>"
-    if len(rows) > _MAX_DIFF_LINES:
-        html += f"<i>{format_count(len(rows) - _MAX_DIFF_LINES, 'line')} more</i>"
-    return Markup(f"<pre class=diff tabindex=0>{html}</pre>")  # noqa: S704  the text is escaped
-
-
-def _count_common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Return the number of equal lines at the start, and at the end after it."""
-    most = min(len(old), len(new))
-    head = next((index for index in range(most) if old[index] != new[index]), most)
-    most -= head
-    tail = next((index for index in range(most) if old[-1 - index] != new[-1 - index]), most)
-    return head, tail
-
-
-def _diff_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Return the lines of a unified diff after its head; difflib sees the lines between the equal ends alone."""
-    head, tail = _count_common(old, new)
-    start, end = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
-    diff = unified_diff(old[start : len(old) - end], new[start : len(new) - end], n=_CONTEXT, lineterm="")
-    return ["@@" if line.startswith("@@") else line for line in [*diff][2:]]
-
-
-def _dedent(rows: Sequence[str]) -> list[str]:
-    """Return the lines of a difference without the indentation that all have, which follows a sign."""
-    depth = min(len(row) - 1 - len(row[1:].lstrip(" ")) for row in rows if row != "@@")
-    return [row[:1] + row[1 + depth :] if row != "@@" else row for row in rows]
 
 
 def slug(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
@@ -272,3 +272,10 @@ def highlight(code: str) -> Markup:
         else:
             text += str(escape_code(part))
     return Markup(text)  # noqa: S704  all text is escaped
+
+
+def clean_value(value: Any) -> Any:
+    """Return a value without control characters, unless it is generated HTML."""
+    if isinstance(value, (Markup, int)) or (isinstance(value, str) and value.isprintable()):
+        return value
+    return "\n".join(map(on_one_line, str(value).split("\n")))

@@ -15,7 +15,8 @@ from command import schemactl
 from lxml import etree
 from scratch import Scratch, record, write_declaration
 
-from schemactl.publish.site_pages import pack_lines, slug
+from schemactl.publish.site_definitions import pack_lines
+from schemactl.publish.site_pages import slug
 
 pytestmark = pytest.mark.slow
 
