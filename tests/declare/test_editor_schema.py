@@ -18,6 +18,7 @@ from schemactl.declare.yaml_parser import read_yaml
 
 TOP = Path(__file__).parent.parent.parent
 SCHEMAS = TOP / "schemas"
+EDITOR_SCHEMAS = editor_schemas()
 
 
 def render_schema(schema: dict[str, Any]) -> str:
@@ -26,11 +27,11 @@ def render_schema(schema: dict[str, Any]) -> str:
 
 def test_they_are_up_to_date() -> None:
     read = {path.name: path.read_text(encoding="utf-8") for path in SCHEMAS.glob("*.schema.json")}
-    generated = {f"{name}.schema.json": render_schema(schema) for name, schema in editor_schemas().items()}
+    generated = {f"{name}.schema.json": render_schema(schema) for name, schema in EDITOR_SCHEMAS.items()}
     assert generated.items() <= read.items(), f"run {__file__}"
 
 
-@pytest.mark.parametrize("schema", editor_schemas().values(), ids=editor_schemas())
+@pytest.mark.parametrize("schema", EDITOR_SCHEMAS.values(), ids=EDITOR_SCHEMAS)
 def test_every_key_is_described_and_every_part_is_used(schema: dict[str, Any]) -> None:
     text = json.dumps(schema)
     assert [name for name in schema["$defs"] if f'"#/$defs/{name}"' not in text] == []
@@ -65,7 +66,7 @@ def test_they_accept_what_check_accepts() -> None:
         **dict.fromkeys(("topic overlay", "namespace overlay"), "overlays"),
         "project": "project",
     }
-    validators = {name: jsonschema.Draft7Validator(schema) for name, schema in editor_schemas().items()}
+    validators = {name: jsonschema.Draft7Validator(schema) for name, schema in EDITOR_SCHEMAS.items()}
     verdicts = [
         (value, validators[schema_names[kind]].is_valid(value), isinstance(read_model(kind, value), MappingShape))
         for kind, value in read_example_documents()
@@ -76,9 +77,9 @@ def test_they_accept_what_check_accepts() -> None:
     assert [value for value, accepted, fits in verdicts if accepted is not fits] == []
 
 
-@pytest.mark.parametrize("name", editor_schemas())
+@pytest.mark.parametrize("name", EDITOR_SCHEMAS)
 def test_examples_are_accepted(name: str) -> None:
-    schema = editor_schemas()[name]
+    schema = EDITOR_SCHEMAS[name]
     for part in schema["$defs"].values():
         for value in part["properties"].values():
             value_schema = {**value, "$defs": schema["$defs"]}
@@ -88,5 +89,5 @@ def test_examples_are_accepted(name: str) -> None:
 
 if __name__ == "__main__":
     SCHEMAS.mkdir(exist_ok=True)
-    for schema_name, schema in editor_schemas().items():
+    for schema_name, schema in EDITOR_SCHEMAS.items():
         (SCHEMAS / f"{schema_name}.schema.json").write_text(render_schema(schema), encoding="utf-8")
