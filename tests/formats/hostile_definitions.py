@@ -122,7 +122,7 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
     "recursive unions": lambda: (make_tangle(40, "int"), make_tangle(40, "string")),
     "many symbols": lambda: (make_enum(2_500 * LARGER, 5_000 * LARGER), make_enum(0, 5_000 * LARGER)),
     "many fields": lambda: (make_record(5_000 * LARGER, "int"), make_record(5_000 * LARGER, "string")),
-    "many branches": lambda: (make_union(500 * LARGER, 1_000 * LARGER), make_union(0, 1_000 * LARGER)),
+    "many branches": lambda: (make_union(250 * LARGER, 500 * LARGER), make_union(0, 500 * LARGER)),
     "5 MB of doc": lambda: (json.dumps({**json.loads(EMPTY), "doc": "x" * 5_000_000}), make_record(1, "int")),
     "a default of 240 arrays": lambda: (deep_default(240), EMPTY),
     "a default of 10,000 arrays": lambda: (deep_default(10_000), EMPTY),
