@@ -100,7 +100,7 @@ def report(old: str, new: str, category: str) -> None:
     """Print the findings of `find_violations`, line by line as buf prints them."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-    from schemactl.formats.protobuf.compatibility import find_violations
+    from schemactl.formats.protobuf.buf_rules import find_violations
     from schemactl.formats.protobuf.descriptor import Image
 
     images = [Image.of(FileDescriptorSet.FromString(Path(path).read_bytes())) for path in (old, new)]

@@ -52,7 +52,7 @@ from schemactl.declare import project as declare_project
 from schemactl.declare import reader
 from schemactl.formats import resolve
 from schemactl.formats.protobuf.advanced_checker import find_advanced_violations
-from schemactl.formats.protobuf.compatibility import CATEGORIES, find_violations
+from schemactl.formats.protobuf.buf_rules import CATEGORIES, find_violations
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import Proto, compile_all
 

@@ -9,8 +9,8 @@ import pytest
 from java_avro import JavaAvro
 
 from schemactl.core.schema import Release
-from schemactl.formats.avro.counterexample import find_altered_defaults
 from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.sample_messages import find_altered_defaults
 
 FIXED = {"type": "fixed", "name": "F", "size": 3}
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 1}

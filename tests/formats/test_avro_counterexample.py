@@ -16,9 +16,10 @@ from java_avro import JavaAvro
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import AmbiguousAlias, incompatibilities
-from schemactl.formats.avro.counterexample import can_be_written, counterexample, find_unreadable_messages
+from schemactl.formats.avro.counterexample import counterexample, find_unreadable_messages
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.resolving_grammar import decodes_all
+from schemactl.formats.avro.sample_messages import can_be_written
 from schemactl.formats.avro.schema import Schema
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,8 @@ from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.avro import parse_cached
-from schemactl.formats.avro.counterexample import ONES, UnionValue, encode, list_candidates
+from schemactl.formats.avro.datum_encoding import UnionValue, encode
+from schemactl.formats.avro.sample_messages import ONES, list_candidates
 from schemactl.formats.avro.schema import Named, Schema, Union, parts
 
 pytestmark = pytest.mark.slow

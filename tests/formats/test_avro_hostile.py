@@ -18,9 +18,9 @@ from schemactl.core.findings import Breakage, Direction, Outcome
 from schemactl.core.schema import Release
 from schemactl.formats.avro import compatibility
 from schemactl.formats.avro.compatibility import incompatibilities
-from schemactl.formats.avro.counterexample import MAX_VALUES, compute_least_sizes, list_candidates
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.sample_messages import MAX_VALUES, compute_least_sizes, list_candidates
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,11 @@ from schema_strategies import draw_evolution, draw_schema
 
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import AmbiguousAlias, incompatibilities
-from schemactl.formats.avro.counterexample import encode, list_candidates
+from schemactl.formats.avro.datum_encoding import encode
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.resolving_grammar import can_read, decodes_all, unable_to_read
+from schemactl.formats.avro.sample_messages import list_candidates
 
 THOROUGH = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 RELEASES = st.sampled_from(Release)

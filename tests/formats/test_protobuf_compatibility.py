@@ -17,7 +17,8 @@ from schemactl.core.rules import get_builtin_rules
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf.advanced_checker import find_advanced_violations
-from schemactl.formats.protobuf.compatibility import CATEGORIES, find_violations, list_fields
+from schemactl.formats.protobuf.buf_rules import CATEGORIES, find_violations
+from schemactl.formats.protobuf.compatibility import list_fields
 from schemactl.formats.protobuf.counterexample import encode_required, make_message_class
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.descriptor import Image, ProtoField, ProtoMessage

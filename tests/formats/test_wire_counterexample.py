@@ -22,7 +22,8 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS, protobuf
 from schemactl.formats.avro import parse_cached
-from schemactl.formats.avro.counterexample import decode, encode, list_candidates
+from schemactl.formats.avro.datum_encoding import decode, encode
+from schemactl.formats.avro.sample_messages import list_candidates
 from schemactl.formats.key_value import join, split
 from schemactl.formats.type_spec import Encoding, ReaderFailure, UnknownWire, Wire, find_misread_message, spec
 

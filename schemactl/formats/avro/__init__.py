@@ -111,7 +111,7 @@ class AvroSpec(TypeSpec):
         answer = can_read(reader=schema, writer=schema, release=release)
         if answer.outcome != "error":
             return
-        from schemactl.formats.avro.counterexample import find_endless_record
+        from schemactl.formats.avro.sample_messages import find_endless_record
 
         record = find_endless_record(schema)
         if record:
@@ -132,7 +132,7 @@ class AvroSpec(TypeSpec):
         Yield nothing for PROTOBUF, whose readers do not use Avro. Also yield an alias with which Java's check cannot compare the definition even with itself.
         """
         if self.payload != "protobuf":
-            from schemactl.formats.avro.counterexample import find_altered_defaults, find_missing_symbols
+            from schemactl.formats.avro.sample_messages import find_altered_defaults, find_missing_symbols
 
             schema = parse_by_any(info.schema)
             for pointer, message in find_missing_symbols(schema):
@@ -257,7 +257,8 @@ class AvroSpec(TypeSpec):
         """Yield small messages, except for PROTOBUF, whose messages the Avro definition does not describe."""
         if self.payload == "protobuf":
             return
-        from schemactl.formats.avro.counterexample import encode, messages, to_json, write_json
+        from schemactl.formats.avro.datum_encoding import encode, to_json, write_json
+        from schemactl.formats.avro.sample_messages import messages
 
         schema = parse_by_any(info.schema)
         for datum in messages(schema):
@@ -268,8 +269,8 @@ class AvroSpec(TypeSpec):
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the value of a message, decoded by the definition; a JSON message needs none."""
-        from schemactl.formats.avro.counterexample import decode as decode_avro
-        from schemactl.formats.avro.counterexample import decode_json, to_json, write_json
+        from schemactl.formats.avro.datum_encoding import decode as decode_avro
+        from schemactl.formats.avro.datum_encoding import decode_json, to_json, write_json
 
         if self.payload == "protobuf":
             raise UnknownWire

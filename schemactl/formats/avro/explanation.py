@@ -21,9 +21,9 @@ from schemactl.formats.avro.compatibility import (
     trace_of,
     walk,
 )
-from schemactl.formats.avro.counterexample import ZEROS, can_be_written
 from schemactl.formats.avro.defaults import MAX_DEFAULT_VALUES
 from schemactl.formats.avro.parser import parse_file
+from schemactl.formats.avro.sample_messages import ZEROS, can_be_written
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PRIMITIVE_TYPES,

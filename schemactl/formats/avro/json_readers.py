@@ -28,7 +28,7 @@ from schemactl.formats.avro.compatibility import (
     trace_of,
     walk,
 )
-from schemactl.formats.avro.counterexample import ONES, Datum, SampleMessages, UnionValue, list_candidates
+from schemactl.formats.avro.datum_encoding import Datum, UnionValue
 from schemactl.formats.avro.logical_types import (
     MAX_DIGITS,
     MAX_PAIRS,
@@ -38,6 +38,7 @@ from schemactl.formats.avro.logical_types import (
     value_type_of,
 )
 from schemactl.formats.avro.resolving_grammar import Likeness, Resolution
+from schemactl.formats.avro.sample_messages import ONES, SampleMessages, list_candidates
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PROMOTIONS,

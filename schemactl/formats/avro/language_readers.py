@@ -26,9 +26,10 @@ from schemactl.formats.avro.compatibility import (
     trace_of,
     walk,
 )
-from schemactl.formats.avro.counterexample import ONES, SampleMessages, UnionValue, encode, to_json, write_json
+from schemactl.formats.avro.datum_encoding import UnionValue, encode, to_json, write_json
 from schemactl.formats.avro.logical_types import MAX_PAIRS, compare_value_types, value_type_of
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
+from schemactl.formats.avro.sample_messages import ONES, SampleMessages
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Fixed, Map, Record, Schema, Union
 from schemactl.formats.type_spec import Explanation
 

@@ -19,6 +19,7 @@ from uuid import UUID
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.json_pointer import join_pointer
 from schemactl.core.schema import Release
+from schemactl.formats.avro.alias_renaming import apply_aliases
 from schemactl.formats.avro.compatibility import (
     AmbiguousAlias,
     Location,
@@ -32,16 +33,10 @@ from schemactl.formats.avro.compatibility import (
     trace_of,
     walk,
 )
-from schemactl.formats.avro.counterexample import (
-    Datum,
-    SampleMessages,
-    decode,
-    encode,
-    to_json,
-    value_along,
-    write_json,
-)
-from schemactl.formats.avro.resolving_grammar import Likeness, Resolution, apply_aliases
+from schemactl.formats.avro.counterexample import value_along
+from schemactl.formats.avro.datum_encoding import Datum, decode, encode, to_json, write_json
+from schemactl.formats.avro.resolving_grammar import Likeness, Resolution
+from schemactl.formats.avro.sample_messages import SampleMessages
 from schemactl.formats.avro.schema import (
     LOGICAL_TYPES,
     PROMOTIONS,

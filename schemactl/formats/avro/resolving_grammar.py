@@ -13,25 +13,31 @@ the pairs alone, without the grammar, is much simpler, but it changes 105 of 9,0
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from schemactl.core.schema import Release
-from schemactl.formats.avro.defaults import DefaultCheck, encode_default
-from schemactl.formats.avro.json_text import json_text, schema_text
+from schemactl.formats.avro.alias_renaming import apply_aliases
+from schemactl.formats.avro.defaults import encode_default
+from schemactl.formats.avro.grammar_symbols import (
+    Mark,
+    Sequence,
+    Skip,
+    Symbol,
+    check_layout,
+    find_marks,
+    make_alternative,
+    make_repeater,
+)
+from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
-    NO_PROPERTIES,
-    PRIMITIVES,
     PROMOTIONS,
     Array,
-    Field,
     Fixed,
     JavaException,
     Map,
@@ -43,7 +49,6 @@ from schemactl.formats.avro.schema import (
     Union,
     children,
     equal,
-    has_aliases,
     out_of_memory,
     run_recursion,
     stack_overflow,
@@ -64,17 +69,7 @@ JSON reader) and 2,000 records that refer to each other by name passed; 3,000 re
 each, did not.
 """
 
-MAX_SYMBOLS: Final = 20_000_000
-"""The number of symbols in a flattened grammar, copies included, that is assumed to exhaust a broker's memory."""
-
 T = TypeVar("T")
-N = TypeVar("N", EnumSchema, Fixed, Record)
-
-_HARMLESS: Final = object()
-"""A symbol of a production that cannot fail."""
-
-_FIELDS_NOT_SET: Final = (Field("", PRIMITIVES["null"]),)
-"""The fields of an unfinished record, which equals no other record yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +88,7 @@ class GrammarAnswer:
 
 
 OK: Final = GrammarAnswer("ok")
+
 INCOMPATIBLE: Final = GrammarAnswer("incompatible")
 
 
@@ -441,399 +437,3 @@ def _is_deeper(schema: Schema, levels: int) -> bool:
             visited.add(schema)
             pending += [(child, depth + 1) for child in children(schema)]
     return False
-
-
-# Symbols, Symbol.flatten and Symbol.hasErrors
-
-
-class Mark(Enum):
-    """A symbol without parts that can fail."""
-
-    ERROR = "the reader can read no value of the writer here (Java's ErrorAction)"
-    MISSING_SYMBOL = "the reader lacks an enum symbol of the writer; Java throws only when it reads the symbol"
-    HOLE = "Java has not flattened a skipped part completely, and throws on skipping it"
-
-
-@dataclass(slots=True, eq=False)
-class Sequence:
-    """A record.
-
-    Attributes:
-        parts: the symbols of its fields, in order.
-        complete: whether all fields are resolved.
-        abandoned: whether the record turned out to be unreadable; symbols of other records may already refer to it.
-    """
-
-    parts: list[Symbol]
-    complete: bool = False
-    abandoned: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeater:
-    """An array or map of `part`."""
-
-    part: Symbol
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Alternative:
-    """The branches of a union, or the single chosen branch (Java's UnionAdjustAction)."""
-
-    parts: tuple[Symbol, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Skip:
-    """A value that only the writer has. It is flattened like every symbol, but not searched for errors."""
-
-    part: Symbol
-
-
-Symbol = Sequence | Repeater | Alternative | Skip | Mark
-"""A part of a grammar. Functions return None instead of a symbol that cannot fail."""
-
-
-def make_repeater(part: Symbol | None) -> Symbol | None:
-    """Return the symbol of an array or map of `part`."""
-    return None if part is None else Repeater(part)
-
-
-def make_alternative(parts: Iterable[Symbol | None]) -> Symbol | None:
-    """Return the symbol of a union of `parts`."""
-    failing_parts = tuple(part for part in parts if part is not None)
-    return Alternative(failing_parts) if failing_parts else None
-
-
-def find_marks(root: Symbol | None, *, has_recursion: bool) -> frozenset[Mark]:
-    """Return the marks in a grammar. If Java stops at an error symbol, marks after ERROR may be missing.
-
-    Args:
-        root: the symbol of the whole schema.
-        has_recursion: whether a record in the grammar contains itself.
-
-    Raises:
-        JavaException: if Java throws while it generates, flattens or searches the grammar.
-    """
-    if root is None:
-        return frozenset()
-    if has_recursion:
-        sequences = _list_sequences(root)
-        if any(sequence.abandoned for sequence in sequences):  # Java throws already on generating the grammar
-            raise JavaException("NullPointerException")
-        # Unless a field is itself a record, no production is copied, so none can have holes.
-        if any(isinstance(part, Sequence) for sequence in sequences for part in sequence.parts):
-            return _find_flattened_marks(run_recursion(lambda: _Flattening(root, sequences).flatten()))
-    return frozenset(symbol for symbol in _walk(root, into_skipped=False) if isinstance(symbol, Mark))
-
-
-def check_layout(root: Symbol) -> None:
-    """Check that Java can flatten the grammar.
-
-    Raises:
-        JavaException: StackOverflowError if a record must contain itself.
-    """
-    _production_sizes(_list_sequences(root))
-
-
-def _list_sequences(root: Symbol) -> list[Sequence]:
-    return [symbol for symbol in _walk(root, into_skipped=True) if isinstance(symbol, Sequence)]
-
-
-def _walk(root: Symbol, *, into_skipped: bool) -> Iterator[Symbol]:
-    """Yield every symbol that is reached from `root`, and each record once."""
-    visited: set[Sequence] = set()
-    pending = [root]
-    while pending:
-        symbol = pending.pop()
-        if isinstance(symbol, Sequence):
-            if symbol in visited:
-                continue
-            visited.add(symbol)
-        yield symbol
-        match symbol:
-            case Sequence() | Alternative():
-                pending += symbol.parts
-            case Repeater():
-                pending.append(symbol.part)
-            case Skip() if into_skipped:
-                pending.append(symbol.part)
-
-
-def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
-    """Map each record to the number of symbols in its production, including the copies of records in its fields.
-
-    Raises:
-        JavaException: StackOverflowError if a record must contain itself.
-    """
-    inner = {sequence: [part for part in sequence.parts if isinstance(part, Sequence)] for sequence in sequences}
-    sizes: dict[Sequence, int] = {}
-    try:
-        for sequence in TopologicalSorter(inner).static_order():
-            other_parts = len(sequence.parts) - len(inner[sequence]) + 1
-            sizes[sequence] = other_parts + sum(sizes[part] for part in inner[sequence])
-    except CycleError:
-        raise stack_overflow() from None
-    return sizes
-
-
-@dataclass(frozen=True, slots=True)
-class _Skipped:
-    """A flattened symbol that is not searched for errors."""
-
-    symbol: Any
-
-
-Production = list[Any]
-"""Flattened symbols: marks, harmless and skipped symbols, inner productions, and None for a hole: a copy that was never made."""
-
-
-class _Flattening:
-    """One run of Symbol.flatten.
-
-    Every record gets one production, into which the productions of the records in its fields are copied. The symbols of an
-    unfinished record cannot be copied yet: their position is recorded and filled when the record is finished. Java overlooks
-    that the symbols it fills in may contain unfilled positions themselves.
-    """
-
-    def __init__(self, root: Symbol, sequences: list[Sequence]) -> None:
-        self._root = root
-        self._sizes = _production_sizes(sequences)
-        self._symbol_count = 0
-        self._productions: dict[Sequence, Production] = {}
-        # By unfinished record: the positions in other productions that wait for its symbols.
-        self._unfinished: dict[Sequence, list[tuple[Production, int]]] = {}
-
-    def flatten(self) -> Production:
-        """Return the production of the start symbol."""
-        production = self._new_production(self._root)
-        self._fill(production, [self._root])
-        return production
-
-    def _new_production(self, symbol: Symbol) -> Production:
-        size = self._size(symbol)
-        self._symbol_count += size
-        if self._symbol_count > MAX_SYMBOLS:
-            raise out_of_memory()
-        return [None] * size
-
-    def _size(self, symbol: Symbol | object) -> int:
-        return self._sizes[symbol] if isinstance(symbol, Sequence) else 1
-
-    def _fill(self, production: Production, symbols: Iterable[Symbol | object]) -> None:
-        position = 0
-        for symbol in symbols:
-            flat = self._flatten(symbol)
-            if not isinstance(symbol, Sequence):
-                production[position] = flat
-            elif symbol in self._unfinished:
-                self._unfinished[symbol].append((production, position))
-            else:
-                production[position : position + len(flat)] = flat
-                for waiting in self._unfinished.values():
-                    waiting += [(production, position + offset) for target, offset in waiting if target is flat]
-            position += self._size(symbol)
-
-    def _flatten(self, symbol: Symbol | object) -> Any:
-        match symbol:
-            case Sequence():
-                if symbol not in self._productions:
-                    self._productions[symbol] = production = self._new_production(symbol)
-                    self._unfinished[symbol] = []
-                    # Java keeps productions in reverse.
-                    self._fill(production, [*reversed(symbol.parts), _HARMLESS])
-                    for target, position in self._unfinished.pop(symbol):
-                        target[position : position + len(production)] = production
-                return self._productions[symbol]
-            case Repeater(part):
-                production = self._new_production(part)
-                self._fill(production, [part])
-                return production
-            case Alternative(parts):
-                return [self._flatten(part) for part in parts]
-            case Skip(part):
-                return _Skipped(self._flatten(part))
-            case _:
-                return symbol
-
-
-def _find_flattened_marks(root: Production) -> frozenset[Mark]:
-    """Return the marks that Symbol.hasErrors visits, and HOLE if a skipped symbol has a hole.
-
-    Raises:
-        JavaException: NullPointerException if Symbol.hasErrors visits a hole.
-    """
-    marks = set()
-    for symbol in _search(root, into_skipped=False):
-        if symbol is None:
-            raise JavaException("NullPointerException")
-        if isinstance(symbol, Mark):
-            marks.add(symbol)
-            if symbol is Mark.ERROR:
-                return frozenset(marks)
-    if None in _search(root, into_skipped=True):
-        marks.add(Mark.HOLE)
-    return frozenset(marks)
-
-
-def _search(root: Production, *, into_skipped: bool) -> Iterator[Any]:
-    """Yield every symbol of `root` without parts, depth first like Java."""
-    visited: set[int] = set()
-    pending: list[Any] = [root]
-    while pending:
-        symbol = pending.pop()
-        if isinstance(symbol, _Skipped):
-            if into_skipped:
-                pending.append(symbol.symbol)
-        elif not isinstance(symbol, list):
-            yield symbol
-        elif id(symbol) not in visited:
-            visited.add(id(symbol))
-            pending += reversed(symbol)
-
-
-# Aliases: Java's Schema.applyAliases, side effects included
-
-
-def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema:
-    """Return `writer` with its types and fields renamed where `reader` lists their names as aliases.
-
-    If an unequal reader has any alias, Java rebuilds every record of the writer, and validates names and defaults that its
-    parser accepted.
-
-    Raises:
-        JavaException: if the writer has an invalid default or a `$` in a name; or if two fields of a record, or two branches of a
-            union, get the same name.
-    """
-    if not has_aliases(reader) or equal(writer, reader):
-        return writer
-
-    def rename() -> Schema:
-        renaming = _Renaming(release)
-        renaming.collect_aliases(reader)
-        return renaming.rename(writer)
-
-    return run_recursion(rename)
-
-
-class _Renaming:
-    """The aliases of one reader, and the writer's records that have been rebuilt with them."""
-
-    def __init__(self, release: Release) -> None:
-        self._is_avro_1_11 = release is Release.R4_0
-        self._type_names: dict[str, str] = {}  # alias to full name
-        self._field_names: dict[str, dict[str, str]] = {}  # by a record's names: alias to field
-        self._collected_records: set[Record] = set()
-        self._rebuilt_records: dict[Record, Record] = {}
-        self._unfinished_ids: set[int] = set()  # of rebuilt records whose fields are not set yet
-        self._defaults = DefaultCheck(any_branch=not self._is_avro_1_11)
-
-    def collect_aliases(self, reader: Schema) -> None:
-        """Collect the aliases in `reader`. If two types have the same alias, it belongs to the type visited last."""
-        if isinstance(reader, Named):
-            self._type_names.update(dict.fromkeys(reader.aliases, reader.full_name))
-        match reader:
-            case Record() if reader not in self._collected_records:
-                self._collected_records.add(reader)
-                for field in reader.fields:
-                    if field.aliases:
-                        names = self._field_names.setdefault(reader.full_name, {})
-                        names.update(dict.fromkeys(field.aliases, field.name))
-                    self.collect_aliases(field.schema)
-                if reader.full_name in self._field_names:
-                    names = self._field_names[reader.full_name]
-                    self._field_names.update(dict.fromkeys(reader.aliases, names))
-            case Union():
-                for branch in reader.branches:
-                    self.collect_aliases(branch)
-            case Array():
-                self.collect_aliases(reader.items)
-            case Map():
-                self.collect_aliases(reader.values)
-
-    def rename(self, writer: Schema) -> Schema:
-        """Return `writer` renamed: records and unions are always new, arrays and maps only if their content changed."""
-        renamed: Schema = writer
-        match writer:
-            case Record():
-                renamed = self._rebuilt_records.get(writer) or self._rebuild_record(writer)
-            case EnumSchema() if writer.full_name in self._type_names:
-                renamed = self._rename_type(writer)
-                _check_names(writer.symbols)
-            case Fixed() if writer.full_name in self._type_names:
-                renamed = self._rename_type(writer)
-            case Array():
-                items = self.rename(writer.items)
-                if not equal(items, writer.items):
-                    renamed = Array(items, writer.properties)
-            case Map():
-                values = self.rename(writer.values)
-                if not equal(values, writer.values):
-                    renamed = Map(values, writer.properties)
-            case Union():
-                branches = [self.rename(branch) for branch in writer.branches]
-                names = set()
-                for branch in branches:
-                    if branch.full_name in names:
-                        raise JavaException("AvroRuntimeException", f"Duplicate in union:{branch.full_name}")
-                    names.add(branch.full_name)
-                renamed = Union(tuple(branches))
-        return renamed
-
-    def _rename_type(self, named: N) -> N:
-        full_name = self._type_names.get(named.full_name, named.full_name)
-        namespace, _, name = full_name.rpartition(".")
-        _check_names([name])
-        renamed = copy.copy(named)
-        renamed.full_name, renamed.name, renamed.namespace = full_name, name, namespace or None
-        renamed.aliases = ()
-        return renamed
-
-    def _rebuild_record(self, writer: Record) -> Record:
-        record = self._rename_type(writer)
-        record.fields, record.fields_by_name, record.properties = _FIELDS_NOT_SET, {}, NO_PROPERTIES
-        self._rebuilt_records[writer] = record
-        self._unfinished_ids.add(id(record))
-        names = self._field_names.get(record.full_name, {})
-        fields = []
-        for field in writer.fields:
-            renamed = copy.copy(field)
-            renamed.schema = self.rename(field.schema)
-            renamed.name = names.get(field.name, field.name)
-            renamed.aliases = ()
-            fields.append(renamed)
-            _check_names([renamed.name])
-            self._check_default(renamed)
-        _check_distinct(record, fields)
-        record.fields = tuple(fields)
-        record.fields_by_name = {field.name: field for field in fields}
-        record.properties = writer.properties
-        self._unfinished_ids.remove(id(record))
-        return record
-
-    def _check_default(self, field: Field) -> None:
-        if field.default is NO_DEFAULT or self._defaults.is_valid(field.schema, field.default, self._unfinished_ids):
-            return
-        schema = schema_text(field.schema, unfinished=self._unfinished_ids, one_definition=self._is_avro_1_11)
-        default = json_text(field.default)
-        raise JavaException("AvroTypeException", f"Invalid default for field {field.name}: {default} not a {schema}")
-
-
-def _check_names(names: Iterable[str]) -> None:
-    """Check Avro's own rule for names. Pulsar's parser accepts only one character that breaks it."""
-    for name in names:
-        if "$" in name:
-            problem = "Illegal initial character" if name.startswith("$") else "Illegal character in"
-            raise JavaException("SchemaParseException", f"{problem}: {name}")
-
-
-def _check_distinct(record: Record, fields: list[Field]) -> None:
-    descriptions: dict[str, str] = {}
-    for position, field in enumerate(fields):
-        description = f"{field.name} type:{field.schema.type.upper()} pos:{position}"
-        if field.name in descriptions:
-            raise JavaException(
-                "AvroRuntimeException",
-                f"Duplicate field {field.name} in record {record.full_name}: {description} and {descriptions[field.name]}.",
-            )
-        descriptions[field.name] = description

@@ -91,7 +91,7 @@ class ProtobufNativeSpec(TypeSpec):
         if old.type is not new.type:
             return
         images = {"old": _parse(old.schema).image, "new": _parse(new.schema).image}
-        for violation in load("compatibility").find_violations(category=category, **images):
+        for violation in load("buf_rules").find_violations(category=category, **images):
             yield Incompatibility(violation.rule, violation.pointer, violation.message)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
