@@ -353,7 +353,8 @@ class Cache:
 
     def find_users(self, path: str) -> set[str]:
         """Return the schemas whose definition includes `path`."""
-        return {schema for schema in self._list_linked(_MADE_OF, path) if path in self.list_definition_files(schema)}
+        linked = self._list_linked(_MADE_OF, path)
+        return {schema for schema in linked if path in self.list_definition_files(schema)} if linked else set()
 
     def find_last_policies(self, name: str) -> Policies:
         """Return all policies that were ever declared for a namespace or topic, with their last values."""

@@ -1006,7 +1006,7 @@ class WrittenPaths(NamedTuple):
     folders: tuple[str, ...]
 
 
-@lru_cache(_MAX_CACHED_FILES)  # a topic has many definitions, and names the same files in all of them
+@lru_cache(MAX_CACHED_DOCUMENTS)  # a topic has many definitions, and names the same files in all of them
 def _resolve_paths(declaring_path: str, definition: str | None, references: tuple[str, ...]) -> WrittenPaths | None:
     """Resolve the paths in a declaration, or return None if one is wrong or repeated; an inline `definition` is None."""
     folder = posixpath.dirname(declaring_path)
