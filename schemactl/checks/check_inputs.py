@@ -201,7 +201,7 @@ def read_check_inputs(
 def _find_ref_of_amended_commit(request: CheckRequest, repository: Repository, project: Project) -> str | None:
     """Return the parent of HEAD if an amended commit replaces the tip of the approved ref; else None."""
     head = repository.commit("HEAD")
-    if not request.amend or head is None or approved_history.approved(repository, project)[1] != head:
+    if not request.amend or head is None or approved_history.resolve_approved_ref(repository, project)[1] != head:
         return None
     if repository.commit("HEAD^") is None:
         raise SchemactlError(

@@ -209,7 +209,7 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
             "(SKIP=schemactl-check keeps pre-commit from the hook)"
         )
     try:
-        ref, tip = approved_history.approved(repository, project)
+        ref, tip = approved_history.resolve_approved_ref(repository, project)
     except approved_history.UnknownRef as error:
         raise UsageError(f"in CI, --base is needed here: {error.message}", fix=f"{fix}. {error.fix}") from error
     try:

@@ -254,7 +254,7 @@ def _judge_by(
         approved_judging_files: the approved ones, if `judging_files` are the proposed ones.
     """
     declared, forked, selected = inputs.content.declared, inputs.forked, inputs.readable_topics
-    environments = group_targets(judging_files, approved_judging_files, declared.catalog, forked.approved.catalog)
+    environments = group_targets(judging_files, approved_judging_files, declared.catalog, forked.resolve_approved_ref.catalog)
     target_name = inputs.request.target
     if target_name is not None:
         environments = [

@@ -240,12 +240,12 @@ def _write_declarations(
 def _find_ref_elsewhere(context: Context, project: Project, tip: Commit) -> str | None:
     """Return the approved ref, or None if it is at `tip`."""
     from schemactl.history import Repository
-    from schemactl.history.approved_history import approved
+    from schemactl.history.approved_history import resolve_approved_ref
 
     try:
         # The repository that was open before has the refs as they were before the import.
         with Repository.open(context.directory) as repository:
-            ref, commit = approved(repository, project)
+            ref, commit = resolve_approved_ref(repository, project)
     except HistoryError:
         return project.approved
     return None if commit and commit.id == tip.id else ref

@@ -162,7 +162,7 @@ def read(
     Raises:
         HistoryError: Git cannot tell which schemas were approved; the fix is the command that repairs it.
     """
-    name, tip = approved(repository, project, ref)
+    name, tip = resolve_approved_ref(repository, project, ref)
     if tip is None:
         return History(repository, project, name, Cache.create(""))
     keep = is_approved_tip(repository, project, ref, tip)
@@ -898,7 +898,7 @@ def _read_documents(repository: Repository, path: str, blob_id: str) -> Document
 # The approved ref
 
 
-def approved(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
+def resolve_approved_ref(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
     """Find the ref whose first-parent history is the approved history.
 
     It is `ref`, else the ref that the project file names, else the default branch of the remote, else main or master.
@@ -939,12 +939,12 @@ def is_approved_tip(repository: Repository, project: Project, ref: str | None, t
     if ref is None:
         return True
     with suppress(HistoryError):
-        return approved(repository, project)[1] == tip
+        return resolve_approved_ref(repository, project)[1] == tip
     return False
 
 
 def find_default_tip(repository: Repository, proposed: Project, *, local: bool = False) -> tuple[str, Commit | None]:
-    """Find the approved ref and its tip as `approved` does, without trust in the project file of the working tree.
+    """Find the approved ref and its tip as `resolve_approved_ref` does, without trust in the project file of the working tree.
 
     In a clone that is the branch of a remote: anybody can create a local branch main, so it counts only with `local`.
 
@@ -953,7 +953,7 @@ def find_default_tip(repository: Repository, proposed: Project, *, local: bool =
     """
     unknown: HistoryError | None = None
     try:
-        ref, tip = approved(repository, replace(proposed, approved=None))
+        ref, tip = resolve_approved_ref(repository, replace(proposed, approved=None))
         if local or tip is None or repository.top is None or "/" in ref or not _list_remotes_with_url(repository):
             return ref, tip
     except HistoryError as error:
@@ -961,7 +961,7 @@ def find_default_tip(repository: Repository, proposed: Project, *, local: bool =
             raise
         unknown = error
         if not is_clone(repository):
-            ref, tip = approved(repository, proposed)
+            ref, tip = resolve_approved_ref(repository, proposed)
             resolved = resolve(repository, ref) if tip else None
             if resolved is None or resolved[0].startswith("refs/heads/"):
                 return ref, tip
@@ -1124,7 +1124,7 @@ def approved_project(
     naming = default or (proposed if proposed.approved else None)
     if naming is None or tip is None:
         return None
-    ref, tip = approved(repository, naming)
+    ref, tip = resolve_approved_ref(repository, naming)
     project = _read_approved_project(repository, tip, ref, directory, config)
     return ApprovedProject(project, ref, is_unapproved=default is None) if project else None
 
@@ -1185,17 +1185,21 @@ def find_judging_project(
         HistoryError: the approved ref is unknown, or no commit has a project file that can be read.
     """
     try:
-        ref, tip = approved(repository, proposed, base) if base else find_default_tip(repository, proposed, local=True)
+        ref, tip = (
+            resolve_approved_ref(repository, proposed, base)
+            if base
+            else find_default_tip(repository, proposed, local=True)
+        )
     except HistoryError:
         if base or not proposed.approved:
             raise
         # This clone does not know the remote's default branch. Then the files may name the ref, and the settings at that ref judge.
-        ref, tip = approved(repository, proposed)
+        ref, tip = resolve_approved_ref(repository, proposed)
     judging = _read_judging_project(repository, ref, tip, directory, config) if tip else None
     named_ref = judging.project.approved if judging else proposed.approved
     if named_ref and not base:
         # The default branch names another ref, or has no project file: then the project may live on another branch.
-        ref, tip = approved(repository, judging.project if judging else proposed)
+        ref, tip = resolve_approved_ref(repository, judging.project if judging else proposed)
         judging = _read_judging_project(repository, ref, tip, directory, config) if tip else None
     return judging
 

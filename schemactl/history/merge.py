@@ -22,7 +22,7 @@ from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reader import Declared, find_kind_problems, in_roots, with_kinds
 from schemactl.declare.references import folders_above, is_among, is_folder, written_out
-from schemactl.history.approved_history import History, approved, is_approved_tip, read
+from schemactl.history.approved_history import History, is_approved_tip, read, resolve_approved_ref
 from schemactl.history.cache import Cache
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.git import Blob, ChangedFile, GitFailed, LoggedCommit, Repository, log
@@ -96,7 +96,7 @@ def read_forked(
     Raises:
         HistoryError: as for `approved_history.read`, or `head` and the approved history have no commit in common.
     """
-    name, tip = approved(repository, project, ref)
+    name, tip = resolve_approved_ref(repository, project, ref)
     if tip is None:
         history = History(repository, project, name, Cache.create(""))
         return Forked(history, history)
@@ -219,7 +219,7 @@ def read_merged(
         HistoryError: Git cannot tell which schemas were approved, or the work has no commit in common with them.
         DeclarationError: the merged files cannot be read.
     """
-    name, tip = approved(repository, project)
+    name, tip = resolve_approved_ref(repository, project)
     head, merge_base = repository.commit("HEAD"), tip
     derivation = Derivation(repository, project, progress)
     if tip is None:
@@ -563,7 +563,7 @@ def merge_head_into(repository: Repository, project: Project, base: str) -> Prop
     Raises:
         HistoryError: the ref does not exist, nothing was committed, or the two conflict.
     """
-    name, tip = approved(repository, project, base)
+    name, tip = resolve_approved_ref(repository, project, base)
     head = repository.commit("HEAD")
     if head is None or tip is None:
         raise HistoryError("--base plans for commits, and there is no commit here yet")

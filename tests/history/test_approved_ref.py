@@ -12,7 +12,7 @@ from scratch import Scratch
 from schemactl import history
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
-from schemactl.history.approved_history import approved
+from schemactl.history.approved_history import resolve_approved_ref
 from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 def find_approved(scratch: Scratch, ref: str | None = None, *, configured: str | None = None) -> tuple[str, str | None]:
     with Repository.open(scratch.path) as repository:
-        name, tip = approved(repository, Project(approved=configured), ref)
+        name, tip = resolve_approved_ref(repository, Project(approved=configured), ref)
     return name, tip.id if tip else None
 
 
