@@ -24,7 +24,7 @@ from schemactl.declare.reader import NO_OVERLAYS, read_overlays
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.history import Repository
 from schemactl.history.approved_history import JudgingProject, read_newest_revision
-from schemactl.history.merge import FilesAfterMerge
+from schemactl.history.merge import LineMergedFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _merge_overlays(old: Catalog, new: Catalog, declared: Catalog, approved: Cat
 def read_proposed_judging_files(
     project: Project,
     content: ProjectFiles,
-    merged_files: FilesAfterMerge | None = None,
+    merged_files: LineMergedFiles | None = None,
     approved: Project | None = None,
 ) -> JudgingFiles:
     """Read the change's own judging files, as they will be after the merge.

@@ -126,7 +126,7 @@ def _compare_files(
     repository: Repository, project: Project, base_state: Cache, state: Cache, files: Files, declared: Declared
 ) -> LocalChanges:
     """Compare `files` and their declarations with the approved history at the merge base and now."""
-    merge = MergedFiles(repository, files, base=base_state, approved=state)
+    merge = OwnOrApprovedFiles(repository, files, base=base_state, approved=state)
     paths_by_topic = {
         name: {topic.source.path, *declared.dependencies.get(name, ())}
         for name, topic in declared.catalog.topics.items()
@@ -234,7 +234,7 @@ def read_merged(
             merged_state = derivation.derive_with(state, branch.commits)
 
     # The files of the working tree that differ from the approved ones become one more commit.
-    files = MergedFiles(repository, here, base=base_state, approved=state)
+    files = OwnOrApprovedFiles(repository, here, base=base_state, approved=state)
     paths = {*here.paths(), project.path, project.waivers}
     paths |= {path for path in state.paths() if in_roots(path, project, previous=True)}
     made_of = {*used, *(path for schema, _ in state.list_topics() for path in state.list_definition_files(schema))}
@@ -401,8 +401,8 @@ def _merge_change(repository: Repository, change: ChangedFile, blob: str | None)
 # The files after a merge
 
 
-class MergedFiles:
-    """The files after a merge: a file that the work did not change is as approved now.
+class OwnOrApprovedFiles:
+    """Declarations and definitions after a merge: a file that the work did not change is as approved now, any other is the work's.
 
     Git's ids show which files the work changed. Converted line ends count as a change: then the file of the work counts.
     """
@@ -481,10 +481,10 @@ class MergedFiles:
         return None
 
 
-class FilesAfterMerge:
-    """Files of any name after a merge: a file that the work did not change is as approved now.
+class LineMergedFiles:
+    """Files of any name after a merge, such as the files that decide how a change is judged: merged by line, as Git does.
 
-    A file that both sides changed is merged line by line, as Git does. If that conflicts, the file of the work counts.
+    A file that the work did not change is as approved now. If that conflicts, the file of the work counts.
     """
 
     def __init__(
