@@ -16,7 +16,7 @@ from schemactl.declare.reader import NO_OVERLAYS, Declared
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.history import Forked, History
 from schemactl.history.merge import LocalChanges
-from schemactl.history.target_history import differs, effective, numbered
+from schemactl.history.target_history import apply_target, has_own_view, renumber_for_target
 
 Note = Callable[[object], None]
 """Called with each remark that is printed at once and is not in the report."""
@@ -73,7 +73,7 @@ class Environment:
     ) -> EnvironmentView:
         """Return the declarations, the history and the merge base as this environment has them."""
         unchanged = branch_changes.unchanged
-        if self.target and (differs(self.target) or self.overlays != NO_OVERLAYS):
+        if self.target and (has_own_view(self.target) or self.overlays != NO_OVERLAYS):
             declared, forked = self._view_with_overlays(declared, forked, self.target)
             new_overlays, old_overlays = self.overlays.topics, self.approved_overlays.topics
             changed = {
@@ -81,7 +81,7 @@ class Environment:
             }
             unchanged = frozenset(name for name in unchanged - changed if name in declared.catalog.topics)
         if self.numbers:
-            declared, forked = numbered(self.numbers, declared, forked, note)
+            declared, forked = renumber_for_target(self.numbers, declared, forked, note)
         merge_base = forked.merge_base
         branch_point = BranchPoint(merge_base.catalog, merge_base.tip, branch_changes._replace(unchanged=unchanged))
         return EnvironmentView(declared, forked, branch_point)
@@ -94,11 +94,13 @@ class Environment:
         ]
 
         def view_history(history: History, overlays: Catalog) -> History:
-            return history.with_catalog(effective(history.catalog, target, overlays))
+            return history.with_catalog(apply_target(history.catalog, target, overlays))
 
         approved = view_history(forked.approved, self.approved_overlays)
         return (
-            replace(declared, catalog=effective(declared.catalog, target, self.overlays, further=renamed_names)),
+            replace(
+                declared, catalog=apply_target(declared.catalog, target, self.overlays, also_include=renamed_names)
+            ),
             forked._replace(
                 approved=approved,
                 merge_base=approved

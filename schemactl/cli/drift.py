@@ -119,7 +119,7 @@ def _note_unapproved_record(target: OpenTarget) -> Iterator[str]:
     """Yield a note if the numbers file of the working tree differs from the approved one, which `drift` compares with."""
     from schemactl.declare.files import WorktreeFiles
     from schemactl.declare.numbers_file import read_numbers
-    from schemactl.history.target_history import numbers_of
+    from schemactl.history.target_history import read_numbers_of_target
 
     place, repository = target.place, target.context.repository
     if repository.top is None:
@@ -128,7 +128,9 @@ def _note_unapproved_record(target: OpenTarget) -> Iterator[str]:
         record = read_numbers(WorktreeFiles(place.top), place.project, place.target)
     except SchemactlError:
         return
-    if record is not None and record != numbers_of(place.target, place.project, repository, target.approved):
+    if record is not None and record != read_numbers_of_target(
+        place.target, place.project, repository, target.approved
+    ):
         yield f"{record.path} in the working tree differs from the approved one, and counts once it is merged"
 
 

@@ -98,7 +98,7 @@ def _show_live(
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.broker_configuration import compare_configuration, comparison_values
     from schemactl.deploy.target_catalog import rename_catalog
-    from schemactl.history.target_history import numbers_of
+    from schemactl.history.target_history import read_numbers_of_target
     from schemactl.report.document import render_lines
     from schemactl.report.target_blocks import make_broker_blocks
 
@@ -110,7 +110,7 @@ def _show_live(
         catalog = Catalog(
             {declared_namespace.name: declared_namespace} if declared_namespace else {}, {topic.name: topic}
         )
-        numbers = numbers_of(target, chosen.project, context.repository, approved)
+        numbers = read_numbers_of_target(target, chosen.project, context.repository, approved)
         comparison = compare_configuration(
             chosen.project.defaults,
             registry.configuration,

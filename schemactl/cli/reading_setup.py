@@ -301,7 +301,7 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
     """
     from schemactl import history
     from schemactl.declare.numbers_file import read_numbers
-    from schemactl.history.target_history import recorded_elsewhere, view_on_target
+    from schemactl.history.target_history import find_topics_with_other_numbers, view_on_target
 
     working_project, top = context.project()
     chosen = choose_approved_target(target, working_project, top, context) if target is not None else None
@@ -319,7 +319,7 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
     )
     target_project = approved_project.project if approved_project else working_project
     records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
-    targets_with_own_numbers = recorded_elsewhere(approved.catalog.topics, records)
+    targets_with_own_numbers = find_topics_with_other_numbers(approved.catalog.topics, records)
     return ReadingSetup(working_project, approved, None, None, targets_with_own_numbers)
 
 

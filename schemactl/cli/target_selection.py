@@ -314,10 +314,10 @@ class OpenTarget:
             DeclarationError: if the record has problems.
         """
         from schemactl.deploy.target_catalog import rename_numbers
-        from schemactl.history.target_history import numbers_of
+        from schemactl.history.target_history import read_numbers_of_target
 
         place, repository = self.place, self.context.repository
-        recorded = numbers_of(place.target, place.project, repository, self.approved)
+        recorded = read_numbers_of_target(place.target, place.project, repository, self.approved)
         return rename_numbers(recorded, self.names)
 
     def add_registered_versions(self, git: Catalog, registered: Catalog) -> Catalog:

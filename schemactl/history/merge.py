@@ -484,7 +484,7 @@ class OwnOrApprovedFiles:
 class LineMergedFiles:
     """Files of any name after a merge, such as the files that decide how a change is judged: merged by line, as Git does.
 
-    A file that the work did not change is as approved now. If that conflicts, the file of the work counts.
+    A file that the work did not change is as approved now. If lines conflict, the file of the work counts.
     """
 
     def __init__(

@@ -76,13 +76,13 @@ def view_on_target(
     """
     whole = history.full_history
     past_policies = _collect_overlay_policies(whole, project, target)
-    if not (differs(target) or past_policies):
+    if not (has_own_view(target) or past_policies):
         return history
 
     def view_catalog(part: History) -> Catalog:
         overlay_files = files or CommitFiles(repository, part.tip)
         may_miss = part is not whole or part.tip is None
-        catalog = effective(part.catalog, target, read_overlays(overlay_files, project, target, may_miss=may_miss))
+        catalog = apply_target(part.catalog, target, read_overlays(overlay_files, project, target, may_miss=may_miss))
         past = past_policies if part is whole else _collect_overlay_policies(part, project, target)
         return _add_former_policies(catalog, past)
 
@@ -91,7 +91,7 @@ def view_on_target(
     return history.with_catalog(view_catalog(history), whole=whole.with_catalog(view_catalog(whole)))
 
 
-def differs(target: Target) -> bool:
+def has_own_view(target: Target) -> bool:
     """Return whether a target can differ from the declared topics."""
     return bool(target.overlays or target.include or target.exclude)
 
@@ -141,13 +141,13 @@ def _add_former_policies(catalog: Catalog, past: Mapping[NamespaceName | TopicNa
     return replace(catalog, former=former) if past else catalog
 
 
-def effective(
-    catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS, *, further: Sequence[TopicName] = ()
+def apply_target(
+    catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS, *, also_include: Sequence[TopicName] = ()
 ) -> Catalog:
-    """Select the part of `catalog` that `target` includes, and the topics `further`, and apply `overlays`."""
+    """Select the part of `catalog` that `target` includes, and the topics in `also_include`, and apply `overlays`."""
     selected = select_part(catalog, target.globs) if target.globs else catalog
-    if not {*further} <= {*selected.topics}:
-        names = {*selected.topics, *further, *selected.namespaces, *(name.namespace_name for name in further)}
+    if not {*also_include} <= {*selected.topics}:
+        names = {*selected.topics, *also_include, *selected.namespaces, *(name.namespace_name for name in also_include)}
         selected = replace(filter_catalog(catalog, lambda name: name in names), former=selected.former)
     if overlays == NO_OVERLAYS:
         return selected
@@ -178,7 +178,9 @@ def effective(
 # Version numbers of a target
 
 
-def numbers_of(target: Target, project: Project, repository: Repository, approved: History) -> TargetNumbers | None:
+def read_numbers_of_target(
+    target: Target, project: Project, repository: Repository, approved: History
+) -> TargetNumbers | None:
     """Read the numbers file of `target` at the tip of the whole approved history, or return None if there is no such file.
 
     Raises:
@@ -195,7 +197,7 @@ def expect_agreement(records: Iterable[TargetNumbers], declared: Catalog, forked
         raise DeclarationError(problems)
 
 
-def recorded_elsewhere(
+def find_topics_with_other_numbers(
     topics: Iterable[TopicName], records: Iterable[TargetNumbers | None]
 ) -> dict[TopicName, tuple[str, ...]]:
     """Find the topics whose version numbers on some targets differ from Git's, so that decoding needs `--target`.
@@ -216,7 +218,7 @@ def recorded_elsewhere(
     return targets_by_topic
 
 
-def numbered(
+def renumber_for_target(
     record: TargetNumbers, declared: Declared, forked: Forked, note: Callable[[object], None]
 ) -> tuple[Declared, Forked]:
     """Renumber the versions of the declarations and the history as the numbers file of a target records them.

@@ -22,7 +22,7 @@ from schemactl.declare.numbers_file import read_numbers
 from schemactl.declare.numbers_writer import numbers_text
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
 from schemactl.formats import identity, key_value, spec
-from schemactl.history.target_history import numbers_of, recorded_elsewhere
+from schemactl.history.target_history import find_topics_with_other_numbers, read_numbers_of_target
 
 NUMBERS = """\
 persistent://shop/sales/orders:
@@ -212,10 +212,10 @@ def test_it_is_the_approved_file_that_counts(tmp_path: Path) -> None:
     project, _ = history.load_project(str(estate.scratch.path))
     with history.Repository.open(str(estate.scratch.path)) as repository:
         approved = history.read(repository, project)
-        numbers = numbers_of(project.targets["prod"], project, repository, approved)
-        elsewhere = recorded_elsewhere([ORDERS, TopicName("a", "b", "c")], [numbers, None])
+        numbers = read_numbers_of_target(project.targets["prod"], project, repository, approved)
+        elsewhere = find_topics_with_other_numbers([ORDERS, TopicName("a", "b", "c")], [numbers, None])
         before = history.read(repository, project, "main~1")
-        assert numbers_of(project.targets["prod"], project, repository, before) is None
+        assert read_numbers_of_target(project.targets["prod"], project, repository, before) is None
     assert numbers
     assert [entry.git for entry in numbers.topics[ORDERS].entries.values()] == [None, 1]
     assert elsewhere == {ORDERS: ("prod",)}
