@@ -52,7 +52,7 @@ def find_changed_protos(
                 continue
             approved_topic = approved_history.catalog.topics.get(name)
             approved_kind = find_approved_kind(approved_topic, part) if approved_topic else None
-            approved = approved_history.declaration(name, approved_kind.key if approved_kind else "")
+            approved = approved_history.read_declaration(name, approved_kind.key if approved_kind else "")
             declaration = _read_declaration(checked.files, part)
             is_changed = declaration is None or (approved and _get_proto(declaration) != _get_proto(approved))
             if approved and approved.proto and is_changed:

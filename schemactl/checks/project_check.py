@@ -51,7 +51,7 @@ from schemactl.formats import get_pair
 from schemactl.history import CommitFiles, HashedFiles, Repository
 from schemactl.history.commit_files import list_differing_files
 from schemactl.history.early_exit import in_ci
-from schemactl.history.merge import FilesAfterMerge
+from schemactl.history.merge import LineMergedFiles
 from schemactl.history.sparse_checkout import find_omitted_files
 from schemactl.history.target_history import expect_agreement
 from schemactl.history.versions import Progress, no_progress
@@ -225,7 +225,7 @@ def _judge(inputs: CheckInputs) -> CheckReport:
     changed = find_changed_files((approved_project.project, proposed_project), records, files_at_base, checked.files)
     gate_findings = [*approved_judging_files.unreadable]
     if changed:
-        merged_files = FilesAfterMerge(inputs.repository, checked.files, base=files_at_base, tip=files_at_tip)
+        merged_files = LineMergedFiles(inputs.repository, checked.files, base=files_at_base, tip=files_at_tip)
         proposed_judging_files = read_proposed_judging_files(
             proposed_project, content, merged_files, approved_project.project
         )
@@ -254,7 +254,7 @@ def _judge_by(
         approved_judging_files: the approved ones, if `judging_files` are the proposed ones.
     """
     declared, forked, selected = inputs.content.declared, inputs.forked, inputs.readable_topics
-    environments = group_targets(judging_files, approved_judging_files, declared.catalog, forked.resolve_approved_ref.catalog)
+    environments = group_targets(judging_files, approved_judging_files, declared.catalog, forked.approved.catalog)
     target_name = inputs.request.target
     if target_name is not None:
         environments = [

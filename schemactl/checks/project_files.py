@@ -22,7 +22,7 @@ from schemactl.declare.reader import Declared
 from schemactl.declare.references import is_folder
 from schemactl.history import CommitFiles, HashedFiles, Repository, Store, commit_files
 from schemactl.history.commit_files import FileCache
-from schemactl.history.target_history import effective
+from schemactl.history.target_history import apply_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def check_settings(files: Files, project: Project, declared: Catalog, approved: 
         if target.names:
             # Only current declarations are checked, because reading all approved policies is slow; `plan` checks those.
             catalogs_on_target = [
-                effective(Catalog(catalog.namespaces, catalog.topics), target) for catalog in (declared, approved)
+                apply_target(Catalog(catalog.namespaces, catalog.topics), target) for catalog in (declared, approved)
             ]
             try:
                 target.names.require({name for catalog in catalogs_on_target for name in list_namespaces(catalog)})

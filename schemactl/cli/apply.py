@@ -221,7 +221,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
             )
         ref = receipt.approved["ref"]
         position = Position(ref, ref, known_commit)
-        history = view_on_target(context.repository, line.until(position), place.project, place.target)
+        history = view_on_target(context.repository, line.view_until(position), place.project, place.target)
 
     with closing(place.open(context)) as registry:
         # Make the plan again, and compare.

@@ -30,7 +30,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
     from schemactl.declare.numbers_writer import write_numbers
     from schemactl.declare.target_numbers import AcceptanceReason
     from schemactl.deploy.acceptance import accept_differences
-    from schemactl.history.target_history import numbers_of
+    from schemactl.history.target_history import read_numbers_of_target
 
     if not (args.reason or "").strip():
         raise UsageError("--accept needs a reason for the record: --reason TEXT")
@@ -52,7 +52,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         if repository.top is None:
             raise UsageError("a bare repository has no working tree to record in", fix="work in a clone of it")
         target = place.target
-        recorded = numbers_of(target, place.project, repository, approved)
+        recorded = read_numbers_of_target(target, place.project, repository, approved)
         old_numbers = _read_old_numbers(place, recorded)
         last_applies = {target.name: read_last_apply(place, (), context)}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)

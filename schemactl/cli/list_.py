@@ -209,7 +209,7 @@ def _make_entries(approved: History, catalog: Catalog, checks: Mapping[TopicName
     for name in sorted({*catalog.topics, *removed}):
         source = approved.catalog if name in removed else catalog
         if not source.topics[name].deleted:
-            version = None if name.schema_id in approved.undecided else approved.current(name)
+            version = None if name.schema_id in approved.undecided else approved.find_current_number(name)
             entries.append(_Entry(source.topics[name], source, version, checks.get(name)))
     return entries
 

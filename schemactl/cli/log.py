@@ -165,7 +165,7 @@ def _print_log_on_target(
     from schemactl.deploy.target_catalog import rename_catalog, rename_numbers, select_applicable
     from schemactl.deploy.version_lists import pair_up, topic_value
     from schemactl.deploy.version_numbers import find_number_mismatches, mismatch_values
-    from schemactl.history.target_history import numbers_of
+    from schemactl.history.target_history import read_numbers_of_target
     from schemactl.registry.interface import Scope
     from schemactl.report.target_blocks import render_misread_topics
     from schemactl.report.version_numbers import render_version_numbers
@@ -179,7 +179,7 @@ def _print_log_on_target(
         entries = registered[name].versions if name in registered else ()
         pairs_by_topic[name] = pair_up(git=topic.versions, registry=entries)
     declared = select_applicable(rename_catalog(Catalog(topics={topic.name: topic for topic in topics}), target.names))
-    recorded = numbers_of(target, chosen.project, context.repository, history)
+    recorded = read_numbers_of_target(target, chosen.project, context.repository, history)
     topic_mismatches = find_number_mismatches(
         declared, Catalog(topics=registered), rename_numbers(recorded, target.names)
     )
@@ -218,7 +218,7 @@ def _render_log(history: History, topic: Topic, *, color: bool) -> str:
     """Return the name of the topic, its metadata and state, and its versions, newest first."""
     lines = [paint(format_kind_name(topic.name, topic.kind), "bold", color=color)]
     lines += [f"  {key}: {text}" for key, text in history.catalog.metadata(topic.name).words().items()]
-    since, current = history.since(topic.name), find_number_in_force(history, topic)
+    since, current = history.find_commit_of_state(topic.name), find_number_in_force(history, topic)
     latest = topic.versions[-1].number if topic.versions else None
     when = f"since {since.short} ({format_day(since)}: {since.subject})" if since else ""
     if topic.deleted:
@@ -261,7 +261,7 @@ def _log_value(history: History, topic: Topic) -> dict[str, Any]:
         **metadata_value(history.catalog.metadata(topic.name)),
         "deleted": topic.deleted,
         "current": find_number_in_force(history, topic),
-        "since": commit_value(history.since(topic.name)),
+        "since": commit_value(history.find_commit_of_state(topic.name)),
         "latest": topic.versions[-1].number if topic.versions else None,
         "versions": [_version_value(version) for version in topic.versions],
     }

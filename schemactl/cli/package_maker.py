@@ -229,7 +229,9 @@ def _select_names(args: argparse.Namespace, history: History, declared: Collecti
 def _is_in_package(history: History, topic: Topic) -> bool:
     name = topic.name
     return not topic.deleted and (
-        _is_without_schema(topic) or name.schema_id in history.undecided or history.current(name) is not None
+        _is_without_schema(topic)
+        or name.schema_id in history.undecided
+        or history.find_current_number(name) is not None
     )
 
 
@@ -244,7 +246,7 @@ def _select_topics(
     for name in names:
         if _is_without_schema(history.catalog.topics[name]):
             topics.append(PackageTopic(history.catalog.topics[name], NO_VERSION))
-        elif (current := history.current(name)) is not None:
+        elif (current := history.find_current_number(name)) is not None:
             topic = history.catalog.topics[name]
             approved = PackageTopic(topic, current)
             versions_by_target = {

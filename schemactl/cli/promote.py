@@ -67,7 +67,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
         )
     repository = context.repository
     whole = history.read(repository, chosen.project, progress=context.reading_history())
-    new_position = whole.position(args.to, "with --to")
+    new_position = whole.resolve_position(args.to, "with --to")
     promotion = _make_promotion(repository, chosen.project, target, whole, new_position)
     pointer = _Pointer.from_promoted(repository, target.promoted)
     push = pointer.push_command(repository, promotion)
@@ -107,14 +107,14 @@ def _make_promotion(
     from schemactl.history.target_history import view_on_target
 
     try:
-        old_commit = whole.promoted(target).commit
+        old_commit = whole.resolve_promoted_position(target).commit
     except HistoryError:
         # The target was not promoted yet, or is at a commit outside of the approved line.
         old_commit = None
-    after = view_on_target(repository, whole.until(new_position), project, target)
+    after = view_on_target(repository, whole.view_until(new_position), project, target)
     before = None
     if old_commit:
-        old_history = whole.until(new_position._replace(commit=old_commit))
+        old_history = whole.view_until(new_position._replace(commit=old_commit))
         before = view_on_target(repository, old_history, project, target)
     is_back = before is not None and before.commits > after.commits
     older, newer = (after, before) if before and is_back else (before, after)
@@ -130,11 +130,11 @@ def _make_promotion(
     targets_behind = []
     for name in target.after:
         try:
-            position = whole.promoted(project.targets[name])
+            position = whole.resolve_promoted_position(project.targets[name])
         except HistoryError:
             is_behind = True
         else:
-            is_behind = whole.until(position).commits < after.commits
+            is_behind = whole.view_until(position).commits < after.commits
         if is_behind:
             targets_behind.append(name)
     effects = find_version_effects([] if is_back else versions, newer.catalog, project.defaults, waivers, target.name)

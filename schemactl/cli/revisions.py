@@ -68,7 +68,9 @@ def read_revision(
     def read_waivers(commit: Commit) -> Sequence[Waiver]:
         return () if commit.id == NOT_APPROVED else history.waivers_at(repository, states.project, commit)
 
-    subjects = tuple(find_subjects(old_catalog, new_catalog, states.project.defaults, read_waivers, newer.since))
+    subjects = tuple(
+        find_subjects(old_catalog, new_catalog, states.project.defaults, read_waivers, newer.find_commit_of_state)
+    )
     commit_ids = {
         change.version.commit.id for subject in subjects for change in subject.versions if change.version.commit
     }

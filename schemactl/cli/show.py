@@ -144,7 +144,7 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
         origin = format_version(chosen.version)
     elif chosen.state:
         origin = f"{'in the working tree' if chosen.state == WORK else f'at {chosen.state}'}, {chosen.version_text}"
-    elif chosen.topic.deleted or history.current(chosen.topic.name) is None:
+    elif chosen.topic.deleted or history.find_current_number(chosen.topic.name) is None:
         last = next(version for version in reversed(chosen.topic.versions) if version.info)
         origin = f"no longer declared; the last was {format_version(last)}"
     else:
@@ -219,7 +219,7 @@ def _definition_report(history: History, chosen: NamedDefinition, info: SchemaIn
     if chosen.version:
         commit = chosen.version.commit
     elif not chosen.state:
-        commit = history.since(topic.name)
+        commit = history.find_commit_of_state(topic.name)
     return {
         "topic": str(topic.name),
         "kind": topic.kind or None,

@@ -198,7 +198,7 @@ def _read_target_histories(project: Project, approved: History, context: Context
     for name, target in project.targets.items():
         histories[name] = None
         with suppress(HistoryError):
-            histories[name] = read_effective(context.repository, project, target, whole=approved)
+            histories[name] = read_effective(context.repository, project, target, full_history=approved)
     return histories
 
 

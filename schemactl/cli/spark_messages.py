@@ -190,7 +190,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
     topic.load()
     if topic.kinds:
         return _choose_kinds(topic, chosen_topic.kind, version, setup.verify_numbers([topic], context))
-    current = approved.current(topic.name)
+    current = approved.find_current_number(topic.name)
     last = next((version for version in reversed(topic.versions) if version.info is not None), None)
     if version and version.info is not None:
         number, reader = version.number, version.info

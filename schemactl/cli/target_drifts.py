@@ -190,7 +190,11 @@ class DriftRequest:
         if not steps:
             return None
         catalog = read_effective(
-            target.context.repository, place.project, place.target, at=steps[max(steps)], whole=approved.full_history
+            target.context.repository,
+            place.project,
+            place.target,
+            at=steps[max(steps)],
+            full_history=approved.full_history,
         ).catalog
 
         def find_declared(name: NamespaceName | TopicName) -> Namespace | Topic | None:

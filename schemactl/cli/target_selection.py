@@ -453,7 +453,7 @@ def open_targets(
             target_context = context.about(name) if has_several else context
             try:
                 registry = stack.enter_context(closing(place.open(target_context)))
-                approved = read_effective(repository, place.project, place.target, at=at, whole=whole)
+                approved = read_effective(repository, place.project, place.target, at=at, full_history=whole)
                 open_targets.append(OpenTarget(place, approved, registry, target_context))
             except SchemactlError as error:
                 is_missing = isinstance(error, MissingCredentials)
@@ -481,7 +481,7 @@ def read_approved(selection: TargetSelection, context: Context, *, at: str | Non
         places, whole = _read_merge(places, base, repository, context)
     else:
         whole = context.approved(places[0].project, prints_notes=False)
-    return read_effective(repository, places[0].project, places[0].target, at=at, whole=whole)
+    return read_effective(repository, places[0].project, places[0].target, at=at, full_history=whole)
 
 
 def _read_merge(

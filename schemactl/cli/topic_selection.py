@@ -221,7 +221,7 @@ def find_number_in_force(history: History, topic: Topic) -> int | None:
     """Return the number of the version in force of a topic, or of its part for one kind of events; None without a schema."""
     if topic.kind:
         return history.find_current_kinds(topic.name).get(topic.kind)
-    return history.current(topic.name)
+    return history.find_current_number(topic.name)
 
 
 def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the approved history") -> Topic:

@@ -103,7 +103,7 @@ def _read_recorded_versions(
         incomplete |= {entry.get("topic") for entry in result["left_out"]}
         complete = {name for name in names if str(name) not in incomplete and (is_whole or str(name) in touched)}
         history = target.approved.full_history
-        catalog = history.until(history.position(last.commit, "in another result")).catalog
+        catalog = history.view_until(history.resolve_position(last.commit, "in another result")).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
         return Catalog(), f"{reason}, and no result of an apply can be used ({error})"
     topics = {

@@ -4,7 +4,7 @@ Git's first-parent history of the approved ref decides which schemas were approv
 that ref, and the project file there: a target is opened with the approved project file, so that a change of registries and
 secrets takes effect only after its review.
 
-A position is a commit of the first-parent line. The history up to a position is a beginning of the whole history, so version
+A position is a commit of the first-parent line. The history up to a position is a beginning of the full history, so version
 numbers are the same in both. Declarations are read at the position, the settings of targets at the tip.
 """
 
@@ -179,7 +179,7 @@ class History:
         ref: the ref whose first-parent history this is, as people write it; or the name of the position that it goes up to.
         tip: the newest commit; None in a repository without commits.
         commits: the number of its commits.
-        grown: tenant/namespace/topic of the topics that get further versions in the whole history.
+        grown: tenant/namespace/topic of the topics that get further versions in the full history.
         notes: problems of files at the tip; their last readable state counts.
         repaired: problems of older commits, which made no version and were repaired or removed since.
         undecided: by tenant/namespace/topic, why the versions of a topic depend on the installed protoc. Every use of such versions
@@ -189,7 +189,7 @@ class History:
     def __init__(self, repository: Repository, project: Project, ref: str, cache: Cache) -> None:
         self.ref = ref
         self._cache = cache
-        self._whole: History | None = None
+        self._full_history: History | None = None
         self.commits = cache.step + 1
         self.grown: frozenset[str] = frozenset()
         self._repository = repository
@@ -208,10 +208,10 @@ class History:
         }
         self.notes, self.repaired = (tuple(map(self._create_note, notes)) for notes in cache.list_notes())
 
-    def with_catalog(self, catalog: Catalog, *, whole: History | None = None) -> History:
-        """Return the same history with another `catalog`, and as a part of another `whole`."""
+    def with_catalog(self, catalog: Catalog, *, full_history: History | None = None) -> History:
+        """Return the same history with another `catalog`, and as a part of another `full_history`."""
         history = copy(self)
-        history.catalog, history._whole = catalog, whole or self._whole  # noqa: SLF001  of a copy
+        history.catalog, history._full_history = catalog, full_history or self._full_history  # noqa: SLF001  of a copy
         return history
 
     # Commits and positions
@@ -219,11 +219,11 @@ class History:
     @property
     def full_history(self) -> History:
         """The history up to the tip of the approved ref: itself, unless it goes up to a position."""
-        return self._whole or self
+        return self._full_history or self
 
     @property
     def later_commit_count(self) -> int:
-        """The number of commits that follow in the whole history."""
+        """The number of commits that follow in the full history."""
         return self.full_history.commits - self.commits
 
     def find_step(self, commit_id: str) -> int | None:
@@ -234,7 +234,7 @@ class History:
         """Return whether a commit is on this first-parent line."""
         return self._cache.find_step(commit.id) is not None
 
-    def position(self, name: str, where: str) -> Position:
+    def resolve_position(self, name: str, where: str) -> Position:
         """Resolve a ref or commit of the approved line; in an error, `where` tells the user where to name another ref.
 
         Raises:
@@ -246,7 +246,7 @@ class History:
             raise _create_position_error(self._repository, self, name, position.commit)
         return position
 
-    def promoted(self, target: Target) -> Position:
+    def resolve_promoted_position(self, target: Target) -> Position:
         """Resolve the position that `promoted` of the target names.
 
         Raises:
@@ -255,7 +255,7 @@ class History:
         """
         name = target.promoted or self.ref
         try:
-            return self.position(name, f"as `promoted:` of the target {target.name}")
+            return self.resolve_position(name, f"as `promoted:` of the target {target.name}")
         except UnknownRef as error:
             raise UnknownRef(
                 f"{error.message}, and the target {target.name} is `promoted:` there",
@@ -267,14 +267,14 @@ class History:
                 fix=f"{error.fix}: `schemactl promote {quote(target.name)} --to COMMIT`, and push that",
             ) from None
 
-    def until(self, position: Position) -> History:
+    def view_until(self, position: Position) -> History:
         """Return this history up to one of its positions, with the roots that the project had there."""
         step = self._cache.find_step(position.commit.id)
         if step is None:
             raise ValueError(f"{position.commit.id} is not on the line of {self.ref}")
         project = read_project_of_commit(self._repository, self._project, position.commit)
         history = History(self._repository, project, position.name, self._cache.at_step(step))
-        history._whole, history.grown = self, self._cache.find_recorded_schemas(step)
+        history._full_history, history.grown = self, self._cache.find_recorded_schemas(step)
         return history
 
     def read_at(self, name: str) -> History:
@@ -285,7 +285,7 @@ class History:
         """
         position = _resolve_position(self._repository, name, "in its place")
         if self.has(position.commit):
-            return self.until(position)
+            return self.view_until(position)
         state = Derivation(self._repository, self._project).derive(position.commit, keep=False)
         return History(
             self._repository, read_project_of_commit(self._repository, self._project, position.commit), name, state
@@ -387,10 +387,10 @@ class History:
         )
 
     def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
-        """Return the versions that follow in the whole history, for each topic that gets further versions."""
-        catalog, whole_catalog = self.catalog, self.full_history.catalog
-        names = [name for name in whole_catalog.topics if name.schema_id in self.grown]
-        return {name: whole_catalog.versions(name)[len(catalog.versions(name)) :] for name in names}
+        """Return the versions that follow in the full history, for each topic that gets further versions."""
+        catalog, full_catalog = self.catalog, self.full_history.catalog
+        names = [name for name in full_catalog.topics if name.schema_id in self.grown]
+        return {name: full_catalog.versions(name)[len(catalog.versions(name)) :] for name in names}
 
     def revisions(self, *paths: str) -> Iterator[Files]:
         """Yield the files after each commit that added, changed or removed one of `paths`, the newest first."""
@@ -400,7 +400,7 @@ class History:
 
     # One topic
 
-    def current(self, topic: TopicName) -> int | None:
+    def find_current_number(self, topic: TopicName) -> int | None:
         """Return the number of the version in force, or None if the topic has no schema.
 
         It is not the highest number after a return to older content.
@@ -429,7 +429,7 @@ class History:
         """Save the definitions that were read of many topics, for the next command."""
         self._definitions.save()
 
-    def declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:
+    def read_declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:
         """Return the current declaration of a topic's schema, or of one of its kinds of events; None if no file declares it."""
         state = self._cache.find_state(topic.schema_id, topic.domain)
         if state is None or state.deleted:
@@ -438,7 +438,7 @@ class History:
         document = self._definitions.topic(step, state.path, topic.schema_id)
         return document.kinds.get(kind) if kind else document.schema
 
-    def since(self, topic: TopicName) -> Commit | None:
+    def find_commit_of_state(self, topic: TopicName) -> Commit | None:
         """Return the commit that brought the topic into its current state, or None if it was never declared."""
         state = self._cache.find_state(topic.schema_id, topic.domain)
         return self._commit(state.since) if state else None
@@ -630,21 +630,21 @@ def _resolve_position(repository: Repository, name: str, where: str) -> Position
     )
 
 
-def _create_position_error(repository: Repository, whole: History, name: str, commit: Commit) -> HistoryError:
+def _create_position_error(repository: Repository, history: History, name: str, commit: Commit) -> HistoryError:
     """Explain why a commit is not a position, and suggest the commit that merged it."""
-    problem = f"{name} is {commit.short}, which is not on the first-parent line of {whole.ref}"
-    tip = whole.tip.id if whole.tip else ""
+    problem = f"{name} is {commit.short}, which is not on the first-parent line of {history.ref}"
+    tip = history.tip.id if history.tip else ""
     descendants = repository.run("rev-list", "--ancestry-path", tip, f"^{commit.id}").decode().split() if tip else []
     for commit_id in reversed(descendants):
         descendant = repository.commit(commit_id)
-        if descendant and whole.has(descendant):
+        if descendant and history.has(descendant):
             return HistoryError(
                 f"{problem}: it is a commit of a branch, which {descendant.short} ({descendant.subject}) merged",
                 fix=f"name {descendant.short}",
             )
     return HistoryError(
         f"{problem}: it was never approved, or this clone is behind",
-        fix=f"`git fetch`; or merge it, and name the commit of {whole.ref} that contains it",
+        fix=f"`git fetch`; or merge it, and name the commit of {history.ref} that contains it",
     )
 
 

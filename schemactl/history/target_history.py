@@ -40,7 +40,7 @@ def read_effective(
     target: Target | None,
     *,
     at: str | None = None,
-    whole: History | None = None,
+    full_history: History | None = None,
     progress: Progress = no_progress,
 ) -> History:
     """Read the approved history of the project as a target has it.
@@ -50,45 +50,49 @@ def read_effective(
         project: the approved project.
         target: the target, or None for all topics under their declared names.
         at: the last commit, as a ref or id; by default the target's position.
-        whole: the whole history under declared names, if it has been read already.
+        full_history: the full history under declared names, if it has been read already.
         progress: as for `approved_history.read`.
 
     Raises:
         HistoryError: Git cannot tell what was approved or where the target is, or the commit is not on the approved line.
         DeclarationError: the target's overlays at that commit have problems.
     """
-    whole = whole or read_history(repository, project, progress=progress)
+    full_history = full_history or read_history(repository, project, progress=progress)
     if target is None:
-        return whole
-    history = whole
+        return full_history
+    history = full_history
     if at or target.promoted:
-        history = whole.until(whole.position(at, "with --at") if at else whole.promoted(target))
+        history = full_history.view_until(
+            full_history.resolve_position(at, "with --at") if at else full_history.resolve_promoted_position(target)
+        )
     return view_on_target(repository, history, project, target)
 
 
 def view_on_target(
     repository: Repository, history: History, project: Project, target: Target, files: Files | None = None
 ) -> History:
-    """Return `history`, and the whole history that it is part of, as `target` has them.
+    """Return `history`, and the full history that it is part of, as `target` has them.
 
     Overlays are read from the newest commit of each history, or from `files`. The settings of the target come from `project`, so
     an overlay may not exist yet at an older commit.
     """
-    whole = history.full_history
-    past_policies = _collect_overlay_policies(whole, project, target)
+    full_history = history.full_history
+    past_policies = _collect_overlay_policies(full_history, project, target)
     if not (has_own_view(target) or past_policies):
         return history
 
     def view_catalog(part: History) -> Catalog:
         overlay_files = files or CommitFiles(repository, part.tip)
-        may_miss = part is not whole or part.tip is None
+        may_miss = part is not full_history or part.tip is None
         catalog = apply_target(part.catalog, target, read_overlays(overlay_files, project, target, may_miss=may_miss))
-        past = past_policies if part is whole else _collect_overlay_policies(part, project, target)
+        past = past_policies if part is full_history else _collect_overlay_policies(part, project, target)
         return _add_former_policies(catalog, past)
 
-    if whole is history:
+    if full_history is history:
         return history.with_catalog(view_catalog(history))
-    return history.with_catalog(view_catalog(history), whole=whole.with_catalog(view_catalog(whole)))
+    return history.with_catalog(
+        view_catalog(history), full_history=full_history.with_catalog(view_catalog(full_history))
+    )
 
 
 def has_own_view(target: Target) -> bool:
@@ -181,7 +185,7 @@ def apply_target(
 def read_numbers_of_target(
     target: Target, project: Project, repository: Repository, approved: History
 ) -> TargetNumbers | None:
-    """Read the numbers file of `target` at the tip of the whole approved history, or return None if there is no such file.
+    """Read the numbers file of `target` at the tip of the full approved history, or return None if there is no such file.
 
     Raises:
         DeclarationError: the numbers file has problems; it lists all of them.

@@ -80,7 +80,7 @@ class SiteContent:
         last = next((version for version in reversed(versions) if version.info is not None), None)
         if last is None or last.info is None:
             return None
-        number = self.history.current(name)
+        number = self.history.find_current_number(name)
         info = topic.schema.load() if topic.schema and number is not None else last.info
         strategy, level = self.catalog.strategy(name, self.project.defaults)
         data_strategy, _ = self.catalog.data_strategy(name, self.project.defaults)
@@ -102,7 +102,7 @@ class SiteContent:
             lives,
             ended,
             judge_topic(topic, number, data_strategy, self.waivers),
-            self.history.since(name),
+            self.history.find_commit_of_state(name),
             self._explain_missing_columns(info, options),
             [*self.list_targets(name)],
             [*self._list_versions(versions)][::-1],
@@ -143,7 +143,7 @@ class SiteContent:
                 yield TopicOnTarget(target, None, "", "")
                 continue
             strategy, level = history.catalog.strategy(name, self.project.defaults)
-            yield TopicOnTarget(target, history.current(name), strategy.value, level)
+            yield TopicOnTarget(target, history.find_current_number(name), strategy.value, level)
 
     def _list_versions(self, versions: Sequence[SchemaVersion]) -> Iterator[VersionEntry]:
         previous: dict[str, SchemaVersion] = {}

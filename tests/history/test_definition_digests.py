@@ -46,7 +46,7 @@ def test_a_definition_with_a_fault_makes_no_version(tmp_path: Path, *, bad: str,
     approved = read(scratch)
     assert len(approved.catalog.topics[ORDERS].versions) == 1
     assert len(approved.notes) == 1
-    assert approved.current(ORDERS) == 0
+    assert approved.find_current_number(ORDERS) == 0
 
 
 MONEY = '{"type": "record", "name": "Money", "fields": [{"name": "amount", "type": "%s"}]}'

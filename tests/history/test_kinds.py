@@ -171,7 +171,7 @@ def test_the_schema_of_a_topic_is_its_last_kind(empty_repository: Scratch) -> No
     topic = read_users(empty_repository)
     assert topic.schema
     assert get_record_name(topic.schema) == "Asked"
-    assert read(empty_repository).current(USERS) == 2
+    assert read(empty_repository).find_current_number(USERS) == 2
 
 
 def test_a_part_of_a_topic_has_the_versions_of_its_kind_and_the_tombstones(empty_repository: Scratch) -> None:

@@ -148,7 +148,7 @@ def list_versions(approved: history.History) -> Versions:
                 (version.info.schema, version.commit.id) if version.info and version.commit else None
                 for version in topic.versions
             ],
-            approved.current(name),
+            approved.find_current_number(name),
             topic.deleted,
         )
         for name, topic in approved.catalog.topics.items()
@@ -162,7 +162,10 @@ def list_all_parts(approved: history.History) -> object:
         dict(approved.catalog.namespaces),
         dict(approved.catalog.topics),
         {name: (topic.source, topic.schema) for name, topic in approved.catalog.topics.items()},
-        {name: (approved.current(name), approved.since(name)) for name in approved.catalog.topics},
+        {
+            name: (approved.find_current_number(name), approved.find_commit_of_state(name))
+            for name in approved.catalog.topics
+        },
         approved.tip,
         approved.notes,
         approved.repaired,

@@ -151,7 +151,7 @@ def test_versions_count_from_zero_with_the_commit_that_brought_them(topic_reposi
     assert approved.tip
     assert approved.tip.id == topic_repository.id(mark)
     assert approved.notes == ()
-    assert approved.current(ORDERS) == 1
+    assert approved.find_current_number(ORDERS) == 1
 
 
 FIRST: Files = {"topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id")}
@@ -353,9 +353,12 @@ def test_topics_have_the_versions_that_commits_added(tmp_path: Path, case: Histo
     approved = read(scratch, case.project)
     states = {}
     for name, topic in approved.catalog.topics.items():
-        since = approved.since(name)
+        since = approved.find_commit_of_state(name)
         states[str(name).removeprefix("persistent://shop/sales/")] = TopicState(
-            tuple(list_subjects(approved, name)), approved.current(name), since.subject if since else "", topic.deleted
+            tuple(list_subjects(approved, name)),
+            approved.find_current_number(name),
+            since.subject if since else "",
+            topic.deleted,
         )
     assert (states, approved.notes) == (case.topics, ())
 
@@ -509,7 +512,7 @@ def test_what_cannot_be_read_makes_no_version_but_a_note(
     assert [version.number for version in topic.versions] == [0]
     assert not topic.deleted
     assert topic.schema == topic.versions[0].info
-    assert approved.current(ORDERS) == 0
+    assert approved.find_current_number(ORDERS) == 0
     (note,) = approved.notes
     assert note.commit.subject == "broken"
     assert problem in str(note)
@@ -542,7 +545,7 @@ def test_a_link_or_submodule_in_the_place_of_a_file_makes_no_version(
     topic_repository.git("commit", "-qm", "odd")
     assert list_versions(topic_repository) == ["v0"]
     approved = read(topic_repository)
-    assert approved.current(ORDERS) == 0
+    assert approved.find_current_number(ORDERS) == 0
     assert len(approved.notes) == 1
 
 
