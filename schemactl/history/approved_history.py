@@ -165,8 +165,8 @@ def read(
     name, tip = resolve_approved_ref(repository, project, ref)
     if tip is None:
         return History(repository, project, name, Cache.create(""))
-    keep = is_approved_tip(repository, project, ref, tip)
-    state = Derivation(repository, project, progress).derive(tip, keep=keep)
+    save = is_approved_tip(repository, project, ref, tip)
+    state = Derivation(repository, project, progress).derive(tip, save=save)
     return History(repository, project, name, state)
 
 
@@ -286,7 +286,7 @@ class History:
         position = _resolve_position(self._repository, name, "in its place")
         if self.has(position.commit):
             return self.view_until(position)
-        state = Derivation(self._repository, self._project).derive(position.commit, keep=False)
+        state = Derivation(self._repository, self._project).derive(position.commit, save=False)
         return History(
             self._repository, read_project_of_commit(self._repository, self._project, position.commit), name, state
         )

@@ -23,7 +23,7 @@ from schemactl.declare.files import Kind
 from schemactl.history.commit_files import Entry
 from schemactl.history.store import Store
 
-_CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
+_CAN_BE_SAVED: Final = hasattr(sqlite3.Connection, "deserialize")
 """Whether SQLite was built with serialization."""
 
 _FILE, _DECLARED, _MADE_OF, _POLICIES, _SCHEMA_PROPERTIES, _KIND_NAMES = range(6)
@@ -200,7 +200,7 @@ class Cache:
     @classmethod
     def open(cls, store: Store, derivation: str) -> Cache | None:
         """Open the saved database of a derivation, or return None if there is no such file."""
-        database = store.read("history") if _CAN_BE_KEPT else None
+        database = store.read("history") if _CAN_BE_SAVED else None
         if database is None:
             return None
         connection = _connect()
@@ -208,9 +208,9 @@ class Cache:
         saved_derivation = connection.execute("SELECT derived_from FROM derivation").fetchone()
         return cls(connection) if saved_derivation == (derivation,) else None
 
-    def keep(self, store: Store) -> None:
+    def save(self, store: Store) -> None:
         """Save the database, if SQLite can serialize it."""
-        if _CAN_BE_KEPT:
+        if _CAN_BE_SAVED:
             store.write("history", self.connection.serialize())
 
     @property
@@ -597,10 +597,10 @@ class CacheWriter(Cache):
         self._write("INSERT OR REPLACE INTO step VALUES (?, ?, ?, ?)", row)
         self._commit = None
 
-    def keep(self, store: Store) -> None:
+    def save(self, store: Store) -> None:
         """Save the database, if possible, with the recorded part of the current step."""
         self._commit_rows()
-        super().keep(store)
+        super().save(store)
 
     def end_interrupted_run(self) -> Cache:
         """Return the state after the last complete step; no step may follow.

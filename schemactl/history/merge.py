@@ -105,7 +105,7 @@ def read_forked(
         changes = [change for commit in branch.commits for change in commit.changes]
         repository.fetch_later(change.blob for change in changes if has_schema_file(change))
     derivation = Derivation(repository, project, progress)
-    state = derivation.derive(tip, keep=is_approved_tip(repository, project, ref, tip))
+    state = derivation.derive(tip, save=is_approved_tip(repository, project, ref, tip))
     history = History(repository, project, name, state)
     merge_base, base_state = _read_merge_base(repository, derivation, state, name, head=head, tip=tip)
     base = history if merge_base.id == tip.id else History(repository, project, name, base_state)
@@ -225,7 +225,7 @@ def read_merged(
     if tip is None:
         state = base_state = Cache.create(encode_inputs(project))
     else:
-        state = base_state = derivation.derive(tip, keep=True)
+        state = base_state = derivation.derive(tip, save=True)
     approved_history = History(repository, project, name, state)
     merged_state = state
     if tip and head and head.id != tip.id:
@@ -300,7 +300,7 @@ def _read_merge_base(
         return tip, state
     # Work may also start from a commit of a merged branch, which is not on the first-parent line.
     step = state.find_step(merge_base.id)
-    return merge_base, derivation.derive(merge_base, keep=False) if step is None else state.at_step(step)
+    return merge_base, derivation.derive(merge_base, save=False) if step is None else state.at_step(step)
 
 
 # The commits of a branch

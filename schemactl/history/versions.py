@@ -122,8 +122,8 @@ class Derivation:
         self._progress = progress
         self._store = Store(repository.common_directory, project.path)
 
-    def derive(self, tip: Commit, *, keep: bool) -> Cache:
-        """Derive the state after `tip`; with `keep`, save it in the cache if it has grown enough."""
+    def derive(self, tip: Commit, *, save: bool) -> Cache:
+        """Derive the state after `tip`; with `save`, save it in the cache if it has grown enough."""
         inputs = encode_inputs(self._project)
         state, kept_steps, is_checked = None, 0, False
         cached = Cache.open(self._store, inputs)
@@ -143,17 +143,17 @@ class Derivation:
                 is_checked = cached.is_checked
                 kept_steps = common_step + 1 if is_checked and common_step == cached.last else 0
                 common_state = cached if common_step == cached.last else cached.cut(common_step)
-                state = self._extend(common_state, chain([first], commits), keep=keep, tip=tip)
+                state = self._extend(common_state, chain([first], commits), save=save, tip=tip)
         if state is None:
             self._repository.require_all_commits()
-            begun = cached if cached and cached.last < 0 else None
-            state = self._derive_all(tip, self._find_adopted(tip), keep=keep, begun=begun)
+            interrupted_state = cached if cached and cached.last < 0 else None
+            state = self._derive_all(tip, self._find_adopted(tip), save=save, interrupted_state=interrupted_state)
         if not is_checked:
             self._check_adopted(state, tip)
             state.mark_checked()
         lacks_objects = self._repository.shallow or self._repository.promisor
-        if keep and (lacks_objects or state.last >= kept_steps * _REWRITE_GROWTH):
-            state.keep(self._store)
+        if save and (lacks_objects or state.last >= kept_steps * _REWRITE_GROWTH):
+            state.save(self._store)
         return state
 
     def find_renumbered(self, tip: Commit, adopted: str | None) -> list[str]:
@@ -162,18 +162,19 @@ class Derivation:
         Raises:
             HistoryError: there is no such commit, or it is not on the line.
         """
-        state = self.derive(tip, keep=False)
-        return compare_numbers(state, self._derive_all(tip, self._resolve_adopted(adopted), keep=False))
+        state = self.derive(tip, save=False)
+        return compare_numbers(state, self._derive_all(tip, self._resolve_adopted(adopted), save=False))
 
-    def _derive_all(self, tip: Commit, adopted: str, *, keep: bool, begun: Cache | None = None) -> Cache:
+    def _derive_all(self, tip: Commit, adopted: str, *, save: bool, interrupted_state: Cache | None = None) -> Cache:
         """Derive the state after `tip` from the first commit on, with versions from the commit `adopted` on.
 
-        `begun` is the cache of a run that was interrupted in the first commit.
+        `interrupted_state` is the saved state of a run that was interrupted in the first commit.
         """
         include = self._find_include(tip)
-        if begun is None or (begun.adopted, begun.include) != (adopted, include):
-            begun = Cache.create(encode_inputs(self._project), adopted, include)
-        state = self._extend(begun, log(self._repository, tip.id), keep=keep, tip=tip)
+        state = interrupted_state
+        if state is None or (state.adopted, state.include) != (adopted, include):
+            state = Cache.create(encode_inputs(self._project), adopted, include)
+        state = self._extend(state, log(self._repository, tip.id), save=save, tip=tip)
         self._require_on_line(state, tip)
         return state
 
@@ -255,7 +256,7 @@ class Derivation:
             if adopted == earlier_adopted:
                 continue
             before = state.read_commit(step - 1)
-            earlier_state = self._derive_all(before, self._resolve_adopted(earlier_adopted), keep=False)
+            earlier_state = self._derive_all(before, self._resolve_adopted(earlier_adopted), save=False)
             if renumbered := compare_numbers(earlier_state, state.at_step(step - 1)):
                 commit = state.read_commit(step)
                 raise HistoryError(
@@ -285,13 +286,13 @@ class Derivation:
         state: Cache,
         commits: Iterable[LoggedCommit],
         *,
-        keep: bool = False,
+        save: bool = False,
         approved: bool = True,
         tip: Commit | None = None,
     ) -> Cache:
         """Append `commits`, which end with `tip`, to the state.
 
-        With `keep`, the state is saved from time to time, and when the run is interrupted, so that the next run goes on from there.
+        With `save`, the state is saved from time to time, and when the run is interrupted, so that the next run goes on from there.
         """
         writer = CacheWriter(state)
         since = [f"^{state.read_commit(state.last).id}"] if state.last >= 0 else []
@@ -302,8 +303,8 @@ class Derivation:
             nonlocal saved_commits, saved_s, commit_count
             has_grown = done - saved_commits >= max(_SAVE_COMMITS, saved_commits * _SAVE_GROWTH)
             is_due = has_grown or time.monotonic() - saved_s > _SAVE_INTERVAL_S
-            if keep and total is None and is_due:
-                writer.keep(self._store)
+            if save and total is None and is_due:
+                writer.save(self._store)
                 saved_commits, saved_s = done, time.monotonic()
             if tip and total is None and done == _FEW_COMMITS and commit_count is None:
                 output = self._repository.run("rev-list", "--count", "--first-parent", tip.id, *since)
@@ -313,16 +314,16 @@ class Derivation:
             self._progress(done, commit_count if is_known else total)
 
         try:
-            derivation = VersionDerivation(self._repository, self._project, writer, approved=approved)
-            with closing(derivation), pause_garbage_collection():
-                derivation.follow(commits, report_progress)
+            recorder = CommitRecorder(self._repository, self._project, writer, approved=approved)
+            with closing(recorder), pause_garbage_collection():
+                recorder.follow(commits, report_progress)
         except SchemactlError:
             raise
         except BaseException:
             # Out of time, or interrupted by the user: the next run goes on from here.
             complete_state = writer.end_interrupted_run()
-            if keep and (complete_state.last >= 0 or complete_state.is_unfinished):
-                complete_state.keep(self._store)
+            if save and (complete_state.last >= 0 or complete_state.is_unfinished):
+                complete_state.save(self._store)
             raise
         return writer.finish()
 
@@ -367,8 +368,8 @@ class StepFiles(GitFiles):
         return entry.blob if entry and entry.kind == "file" else ""
 
 
-class VersionDerivation:
-    """The derivation of one run: it appends the commits of a line, one step for each, to the state in `writer`."""
+class CommitRecorder:
+    """Records the commits of a line in the state of `writer`, one step for each."""
 
     def __init__(self, repository: Repository, project: Project, writer: CacheWriter, *, approved: bool = True) -> None:
         self._is_approved = approved
