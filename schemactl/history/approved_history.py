@@ -50,7 +50,7 @@ from schemactl.declare.reader import in_roots, read_clients, topic_from_values
 from schemactl.declare.references import folders_above, is_folder
 from schemactl.declare.waivers import read_waivers
 from schemactl.formats import assign_kinds
-from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
+from schemactl.history.cache import DeclarationRow, HistoryState, NoteRow, VersionRow
 from schemactl.history.commit_files import (
     CommitFiles,
     Entry,
@@ -164,14 +164,14 @@ def read(
     """
     name, tip = resolve_approved_ref(repository, project, ref)
     if tip is None:
-        return History(repository, project, name, Cache.create(""))
+        return History(repository, project, name, HistoryState.create(""))
     save = is_approved_tip(repository, project, ref, tip)
     state = Derivation(repository, project, progress).derive(tip, save=save)
     return History(repository, project, name, state)
 
 
 class History:
-    """The approved history, up to the step of `cache`; step -1 is the empty history.
+    """The approved history, up to the step of `state`; step -1 is the empty history.
 
     Attributes:
         catalog: every topic that was ever declared, with all its versions; the rest of the catalog as declared at the tip.
@@ -186,17 +186,17 @@ class History:
             raises this error.
     """
 
-    def __init__(self, repository: Repository, project: Project, ref: str, cache: Cache) -> None:
+    def __init__(self, repository: Repository, project: Project, ref: str, state: HistoryState) -> None:
         self.ref = ref
-        self._cache = cache
+        self._state = state
         self._full_history: History | None = None
-        self.commits = cache.step + 1
+        self.commits = state.step + 1
         self.grown: frozenset[str] = frozenset()
         self._repository = repository
         self._project = project
-        self._commit = functools.cache(cache.read_commit)
-        self._definitions = DefinitionLoader(repository, project, cache, self._commit)
-        self.tip = self._commit(cache.step) if cache.step >= 0 else None
+        self._commit = functools.state(state.read_commit)
+        self._definitions = DefinitionLoader(repository, project, state, self._commit)
+        self.tip = self._commit(state.step) if state.step >= 0 else None
         self.catalog = Catalog(
             LazyMapping(self._list_namespace_names, self._read_namespace),
             LazyMapping(self._list_topic_names, self._read_topic),
@@ -204,9 +204,9 @@ class History:
         )
         self.undecided = {
             schema: self._create_undecided_error(schema, self._commit(step), problem)
-            for schema, (step, problem) in cache.find_undecided().items()
+            for schema, (step, problem) in state.find_undecided().items()
         }
-        self.notes, self.repaired = (tuple(map(self._create_note, notes)) for notes in cache.list_notes())
+        self.notes, self.repaired = (tuple(map(self._create_note, notes)) for notes in state.list_notes())
 
     def with_catalog(self, catalog: Catalog, *, full_history: History | None = None) -> History:
         """Return the same history with another `catalog`, and as a part of another `full_history`."""
@@ -228,11 +228,11 @@ class History:
 
     def find_step(self, commit_id: str) -> int | None:
         """Return the position of a commit on this first-parent line, counted from 0, or None if it is not on the line."""
-        return self._cache.find_step(commit_id)
+        return self._state.find_step(commit_id)
 
     def has(self, commit: Commit) -> bool:
         """Return whether a commit is on this first-parent line."""
-        return self._cache.find_step(commit.id) is not None
+        return self._state.find_step(commit.id) is not None
 
     def resolve_position(self, name: str, where: str) -> Position:
         """Resolve a ref or commit of the approved line; in an error, `where` tells the user where to name another ref.
@@ -269,12 +269,12 @@ class History:
 
     def view_until(self, position: Position) -> History:
         """Return this history up to one of its positions, with the roots that the project had there."""
-        step = self._cache.find_step(position.commit.id)
+        step = self._state.find_step(position.commit.id)
         if step is None:
             raise ValueError(f"{position.commit.id} is not on the line of {self.ref}")
         project = read_project_of_commit(self._repository, self._project, position.commit)
-        history = History(self._repository, project, position.name, self._cache.at_step(step))
-        history._full_history, history.grown = self, self._cache.find_recorded_schemas(step)
+        history = History(self._repository, project, position.name, self._state.at_step(step))
+        history._full_history, history.grown = self, self._state.find_recorded_schemas(step)
         return history
 
     def read_at(self, name: str) -> History:
@@ -311,14 +311,14 @@ class History:
         Returns:
             Their tenant/namespace/topic.
         """
-        step = -1 if commit_id is None else self._cache.find_step(commit_id)
+        step = -1 if commit_id is None else self._state.find_step(commit_id)
         if step is None:
             return None
-        older_state = self._cache.at_step(step)
-        schemas = {*self._cache.find_recorded_schemas(step)}
+        older_state = self._state.at_step(step)
+        schemas = {*self._state.find_recorded_schemas(step)}
         namespaces = set()
-        for path in self._cache.find_changed_paths(older_state):
-            for state in (older_state, self._cache):
+        for path in self._state.find_changed_paths(older_state):
+            for state in (older_state, self._state):
                 for declaration in state.list_declarations_in(path):
                     if declaration.schema:
                         schemas.add(declaration.schema)
@@ -326,7 +326,7 @@ class History:
                         namespaces.add(declaration.name)
                 schemas.update(*(state.find_users(used_path) for used_path in (path, *folders_above(path))))
         if with_namespaces and namespaces:
-            schemas |= {schema for schema, _ in self._cache.list_topics() if schema.rpartition("/")[0] in namespaces}
+            schemas |= {schema for schema, _ in self._state.list_topics() if schema.rpartition("/")[0] in namespaces}
         return frozenset(schemas)
 
     def list_unapproved_files(self, head: Commit) -> list[str]:
@@ -344,7 +344,7 @@ class History:
         return [
             path
             for path in changed_paths
-            if self._is_declared_by(path) and head_files.entry(path) != self._cache.entry(path)
+            if self._is_declared_by(path) and head_files.entry(path) != self._state.entry(path)
         ]
 
     def list_uncommitted_files(self) -> list[str]:
@@ -358,10 +358,10 @@ class History:
         if head is None or repository.top is None:
             return []
         overlays = {path for target in project.targets.values() for path in target.overlays}
-        topics = self._cache.list_topics()
+        topics = self._state.list_topics()
         if len(topics) >= _MANY_TOPICS:
-            self._cache.read_ahead()
-        definitions = {path for schema, _ in topics for path in self._cache.list_definition_files(schema)}
+            self._state.read_ahead()
+        definitions = {path for schema, _ in topics for path in self._state.list_definition_files(schema)}
         committed = CommitFiles(repository, head)
         committed.folders = project.roots
         worktree = WorktreeFiles(str(repository.top), folders=project.roots)
@@ -383,7 +383,7 @@ class History:
         return path.endswith(SUFFIXES) and (
             any(path in target.overlays for target in self._project.targets.values())
             or in_roots(path, self._project)
-            or any(map(self._cache.find_users, (path, *folders_above(path))))
+            or any(map(self._state.find_users, (path, *folders_above(path))))
         )
 
     def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
@@ -394,9 +394,9 @@ class History:
 
     def revisions(self, *paths: str) -> Iterator[Files]:
         """Yield the files after each commit that added, changed or removed one of `paths`, the newest first."""
-        steps = {step for path in paths for step in self._cache.list_steps_at(path)}
+        steps = {step for path in paths for step in self._state.list_steps_at(path)}
         for step in sorted(steps, reverse=True):
-            yield StepFiles(self._repository, self._cache.at_step(step))
+            yield StepFiles(self._repository, self._state.at_step(step))
 
     # One topic
 
@@ -410,18 +410,18 @@ class History:
         """
         if error := self.undecided.get(topic.schema_id):
             raise error
-        state = self._cache.find_state(topic.schema_id, topic.domain)
+        state = self._state.find_state(topic.schema_id, topic.domain)
         return state.number if state and self._is_in_current_roots(topic) else None
 
     def find_current_kinds(self, topic: TopicName) -> dict[str, int]:
         """Map each declared kind of events of a topic to the number of its version in force; {} for a topic with one schema."""
-        state = self._cache.find_state(topic.schema_id, topic.domain)
+        state = self._state.find_state(topic.schema_id, topic.domain)
         return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
 
     def read_ahead(self, topics: Collection[TopicName]) -> None:
         """Read the saved definitions of topics, and the files of the others from Git, at once, before all their versions are loaded."""
         if len(topics) >= _MANY_TOPICS:
-            self._cache.read_ahead()
+            self._state.read_ahead()
             self._definitions.open_saved()
         self._definitions.read_ahead(topic.schema_id for topic in topics if not self._definitions.has_saved(topic))
 
@@ -431,23 +431,23 @@ class History:
 
     def read_declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:
         """Return the current declaration of a topic's schema, or of one of its kinds of events; None if no file declares it."""
-        state = self._cache.find_state(topic.schema_id, topic.domain)
+        state = self._state.find_state(topic.schema_id, topic.domain)
         if state is None or state.deleted:
             return None
-        step = self._cache.step if state.as_of is None else state.as_of
+        step = self._state.step if state.as_of is None else state.as_of
         document = self._definitions.topic(step, state.path, topic.schema_id)
         return document.kinds.get(kind) if kind else document.schema
 
     def find_commit_of_state(self, topic: TopicName) -> Commit | None:
         """Return the commit that brought the topic into its current state, or None if it was never declared."""
-        state = self._cache.find_state(topic.schema_id, topic.domain)
+        state = self._state.find_state(topic.schema_id, topic.domain)
         return self._commit(state.since) if state else None
 
     def list_declared(self, path: str) -> list[TopicName | NamespaceName]:
         """Return the topics and namespaces that the file at `path` declares."""
         return [
             TopicName.parse(row.name) if row.schema else NamespaceName.parse(row.name)
-            for row in self._cache.list_declarations_in(path)
+            for row in self._state.list_declarations_in(path)
         ]
 
     def find_topics_at(self, paths: Sequence[str]) -> frozenset[TopicName]:
@@ -457,16 +457,16 @@ class History:
         return frozenset(
             name
             for name in self._list_topic_names()
-            if (state := self._cache.find_state(name.schema_id, name.domain)) and is_at(state.path, paths)
+            if (state := self._state.find_state(name.schema_id, name.domain)) and is_at(state.path, paths)
         )
 
     def was_interrupted(self, topic: TopicName) -> bool:
         """Return whether the topic had no schema for a time, after it had one."""
-        return self._cache.had_gap(topic.schema_id, topic.domain)
+        return self._state.had_gap(topic.schema_id, topic.domain)
 
     def list_commits(self) -> list[str]:
         """Return the ids of the commits of the approved line, oldest first."""
-        return [self._commit(step).id for step in range(self._cache.step + 1)]
+        return [self._commit(step).id for step in range(self._state.step + 1)]
 
     def trace_numbers(self, topic: TopicName) -> list[tuple[Commit, int | None, dict[str, int]]]:
         """Return each change of the version in force, oldest first: the commit, the number, and the numbers of the kinds of events.
@@ -474,7 +474,7 @@ class History:
         The number is None from a commit on that removed the schema.
         """
         changes: list[tuple[Commit, int | None, dict[str, int]]] = []
-        for step, state in self._cache.list_states(topic.schema_id, topic.domain):
+        for step, state in self._state.list_states(topic.schema_id, topic.domain):
             number = None if state.deleted else state.number
             kinds = {} if state.deleted else state.numbers_by_kind
             if not changes or changes[-1][1:] != (number, kinds):
@@ -483,11 +483,9 @@ class History:
 
     def trace_topic(self, topic: TopicName) -> Iterator[tuple[Commit, Topic | None]]:
         """Yield each declaration that a topic had, oldest first, without its schema; None where none could be read."""
-        cache = self._cache
-        for step in sorted(
-            {step for path in cache.list_declaring_files(topic.schema_id) for step in cache.list_steps_at(path)}
-        ):
-            state = cache.at_step(step).find_state(topic.schema_id, topic.domain)
+        paths = self._state.list_declaring_files(topic.schema_id)
+        for step in sorted({step for path in paths for step in self._state.list_steps_at(path)}):
+            state = self._state.at_step(step).find_state(topic.schema_id, topic.domain)
             if state is None or state.deleted:
                 yield self._commit(step), None
             else:
@@ -496,29 +494,29 @@ class History:
 
     def trace_namespaces(self) -> Iterator[tuple[Commit, Namespace]]:
         """Yield each declaration that a namespace in the current roots had, oldest first."""
-        paths = [path for path in self._cache.list_declaring_files(None) if in_roots(path, self._project)]
-        for step in sorted({step for path in paths for step in self._cache.list_steps_at(path)}):
-            state = self._cache.at_step(step)
+        paths = [path for path in self._state.list_declaring_files(None) if in_roots(path, self._project)]
+        for step in sorted({step for path in paths for step in self._state.list_steps_at(path)}):
+            state = self._state.at_step(step)
             for declaration in state.list_declarations_of(None):
-                if declaration.path in paths and step in self._cache.list_steps_at(declaration.path):
+                if declaration.path in paths and step in self._state.list_steps_at(declaration.path):
                     yield self._commit(step), self._definitions.read_namespace(declaration, state)
 
     # The entries of the catalog
 
     def _list_topic_names(self) -> list[TopicName]:
-        return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self._cache.list_topics())
+        return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self._state.list_topics())
 
     def _read_topic(self, name: TopicName) -> Topic | None:
         """Read the topic with its current declaration in the current roots, or else its last, and its versions."""
-        state = self._cache.find_state(name.schema_id, name.domain)
+        state = self._state.find_state(name.schema_id, name.domain)
         if state is None:
             return None
         if error := self.undecided.get(name.schema_id):
             return self._read_undecided_topic(name, error)
-        step = self._cache.step if state.as_of is None else state.as_of
+        step = self._state.step if state.as_of is None else state.as_of
         topic = Topic(name) if state.deleted else self._definitions.read_topic(step, state.path, name.schema_id)
         rendering = topic.get_rendering(self._project.rendering)
-        kind_names = tuple(KindName(*kind_name) for kind_name in self._cache.list_kind_names(name.schema_id))
+        kind_names = tuple(KindName(*kind_name) for kind_name in self._state.list_kind_names(name.schema_id))
         if kind_names:
             topic = replace(topic, kind_names=kind_names)
         versions = assign_kinds(self._read_versions(name.schema_id, rendering), topic)
@@ -530,7 +528,7 @@ class History:
             )
         schema = None
         kinds = []
-        rows = {row.number: row for row in self._cache.list_versions(name.schema_id)}
+        rows = {row.number: row for row in self._state.list_versions(name.schema_id)}
         for key, number in state.numbers_by_kind.items() or [("", state.number)]:
             if number is None or (info := versions[number].info) is None:
                 continue
@@ -546,11 +544,11 @@ class History:
 
     def _read_undecided_topic(self, name: TopicName, error: HistoryError) -> Topic | None:
         """Read a topic's declaration, with a schema and versions that raise `error` when they are used."""
-        state = self._cache.find_state(name.schema_id, name.domain)
+        state = self._state.find_state(name.schema_id, name.domain)
         versions = UndecidedVersions.of(error)
         if state is None or state.deleted or not self._is_in_current_roots(name):
             return Topic(name, versions=versions, deleted=True)
-        step = self._cache.step if state.as_of is None else state.as_of
+        step = self._state.step if state.as_of is None else state.as_of
         topic = self._definitions.read_topic(step, state.path, name.schema_id)
 
         def fail() -> SchemaInfo:
@@ -568,7 +566,7 @@ class History:
 
     def _find_last_source(self, name: TopicName, deleting_step: int) -> Source | None:
         """Return where the topic was declared before the step that deleted it."""
-        state = self._cache.at_step(deleting_step - 1).find_state(name.schema_id, name.domain)
+        state = self._state.at_step(deleting_step - 1).find_state(name.schema_id, name.domain)
         if state is None:
             return None
         step = deleting_step - 1 if state.as_of is None else state.as_of
@@ -577,7 +575,7 @@ class History:
     def _read_versions(self, schema: str, rendering: ProtoRendering) -> Iterator[SchemaVersion]:
         """Yield the topic's versions; the tombstones before a generation have the commit that began the generation."""
         next_number = 0
-        for row in self._cache.list_versions(schema):
+        for row in self._state.list_versions(schema):
             commit = self._commit(row.step)
             for number in range(next_number, row.number):
                 yield SchemaVersion(number, None, commit)
@@ -587,16 +585,16 @@ class History:
 
     def _is_in_current_roots(self, name: TopicName) -> bool:
         """Return whether a file in the current roots declares the topic, or the topic of this name in the other domain."""
-        declarations = self._cache.list_declarations_of(name.schema_id)
+        declarations = self._state.list_declarations_of(name.schema_id)
         return any(in_roots(declaration.path, self._project) for declaration in declarations)
 
     def _list_namespace_names(self) -> list[NamespaceName]:
-        names = [row.name for row in self._cache.list_declarations_of(None) if in_roots(row.path, self._project)]
+        names = [row.name for row in self._state.list_declarations_of(None) if in_roots(row.path, self._project)]
         return list(dict.fromkeys(map(NamespaceName.parse, names)))
 
     def _read_namespace(self, name: NamespaceName) -> Namespace | None:
         """Read the current declaration of the namespace; of two declarations, the first by path."""
-        for declaration in self._cache.list_declarations_of(None):
+        for declaration in self._state.list_declarations_of(None):
             if declaration.name == str(name) and in_roots(declaration.path, self._project):
                 return self._definitions.read_namespace(declaration)
         return None
@@ -604,7 +602,7 @@ class History:
     def _list_former_names(self) -> list[NamespaceName | TopicName]:
         names = (
             TopicName.parse(name) if "://" in name else NamespaceName.parse(name)
-            for name in self._cache.list_names_with_policies()
+            for name in self._state.list_names_with_policies()
         )
         return [name for name in names if self._read_former_policies(name)]
 
@@ -612,7 +610,7 @@ class History:
         """Return the last values of the policies that are no longer declared, or None if there are no such policies."""
         holder = self.catalog.get(name)
         current_policies = holder.policies.managed() if holder else {}
-        last_policies = self._cache.find_last_policies(str(name)).managed()
+        last_policies = self._state.find_last_policies(str(name)).managed()
         former = Policies.of({key: value for key, value in last_policies.items() if key not in current_policies})
         return None if former == Policies() else former
 
@@ -655,17 +653,17 @@ class DefinitionLoader:
     """
 
     def __init__(
-        self, repository: Repository, project: Project, cache: Cache, read_commit: Callable[[int], Commit]
+        self, repository: Repository, project: Project, state: HistoryState, read_commit: Callable[[int], Commit]
     ) -> None:
         self._repository = repository
         self._project = project
-        self._cache = cache
+        self._state = state
         self._read_commit = read_commit
         self._saved: SavedDefinitions | None = None
-        self._key = functools.cache(self._make_key)
+        self._key = functools.state(self._make_key)
         # A state caches its rows, and many definitions belong to the same step. A history has too many steps to cache all states.
-        self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(cache.at_step)
-        self._project_steps = functools.cache(lambda: cache.list_steps_at(project.path))
+        self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(state.at_step)
+        self._project_steps = functools.cache(lambda: state.list_steps_at(project.path))
         self._own_include_at = functools.cache(self._read_own_include_at)
         self._read_counts: Counter[str] = Counter()
         self._documents = functools.lru_cache(MAX_CACHED_DOCUMENTS)(functools.partial(_read_documents, repository))
@@ -698,10 +696,10 @@ class DefinitionLoader:
             definitions = self._definitions(step)
             return replace(document.topic, clients=read_clients(document, definitions, self._project).clients)
 
-    def read_namespace(self, declaration: DeclarationRow, state: Cache | None = None) -> Namespace:
+    def read_namespace(self, declaration: DeclarationRow, state: HistoryState | None = None) -> Namespace:
         """Read a namespace that is declared in a state, by default at the last step."""
         with self._lock:
-            documents = self._list_documents(state or self._cache, declaration)
+            documents = self._list_documents(state or self._state, declaration)
         namespaces = (document.namespace for document in documents if isinstance(document, NamespaceDocument))
         return next(namespace for namespace in namespaces if str(namespace.name) == declaration.name)
 
@@ -848,12 +846,12 @@ class DefinitionLoader:
             for schema in schemas:
                 self._read_counts[schema] = _FEW_VERSIONS
                 paths |= {
-                    version.path for version in self._cache.list_versions(schema)
-                } | self._cache.list_definition_files(schema)
+                    version.path for version in self._state.list_versions(schema)
+                } | self._state.list_definition_files(schema)
             self._repository.read_ahead(
                 entry.blob
                 for path in sorted(paths)
-                for entry in self._cache.list_revisions(path)
+                for entry in self._state.list_revisions(path)
                 if entry.kind == "file"
             )
 
@@ -865,12 +863,12 @@ class DefinitionLoader:
     def _read_texts(self, schema: str) -> str | None:
         """Read all revisions of the files of a topic's definitions as one text without case, or return None if names in it may be escaped."""
         with self._lock:
-            declaring_paths = self._cache.list_declaring_files(schema)
-            paths = self._cache.list_all_definition_files(schema).union(declaring_paths)
+            declaring_paths = self._state.list_declaring_files(schema)
+            paths = self._state.list_all_definition_files(schema).union(declaring_paths)
             if any(map(is_folder, paths)):
                 return None
             self._read_counts[schema] = _FEW_VERSIONS
-            entries = [(path, entry) for path in sorted(paths) for entry in self._cache.list_revisions(path)]
+            entries = [(path, entry) for path in sorted(paths) for entry in self._state.list_revisions(path)]
             revisions = [(path, entry.blob) for path, entry in entries if entry.kind == "file"]
             self._repository.read_ahead(blob_id for _, blob_id in revisions)
             texts: list[str] = []
@@ -885,7 +883,9 @@ class DefinitionLoader:
         """Return the import folders in the project file after a step that changed it; many steps have the same."""
         return read_own_include_at(self._repository, self._state_at(step), self._project)
 
-    def _list_documents(self, state: Cache, declaration: DeclarationRow) -> Sequence[TopicDocument | NamespaceDocument]:
+    def _list_documents(
+        self, state: HistoryState, declaration: DeclarationRow
+    ) -> Sequence[TopicDocument | NamespaceDocument]:
         entry = state.entry(declaration.path)
         blob = declaration.blob or (entry.blob if entry else "")
         return self._documents(declaration.path, blob).documents

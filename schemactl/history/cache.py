@@ -1,4 +1,4 @@
-"""The cache of the version derivation, in SQLite: every file, declaration and topic after each step of the history.
+"""The derived history and its cache, in SQLite: every file, declaration and topic after each step of the history.
 
 A step is a commit of the first-parent line, numbered from 0. Rows are never overwritten: the newest row up to a step counts, so
 that the state after any step can be read, and reading one topic costs the same for a history of any length. The database is in
@@ -165,10 +165,12 @@ class _Generation(NamedTuple):
     number_by_digest: dict[bytes, int]
 
 
-class Cache:
+class HistoryState:
     """The state after one step, or before the first one (-1); `last` is the newest step in the database."""
 
-    def __init__(self, connection: sqlite3.Connection, step: int | None = None, other: Cache | None = None) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, step: int | None = None, other: HistoryState | None = None
+    ) -> None:
         self.connection = connection
         # The results of previous reads. Names and links have no steps, so another state of the same database shares them.
         self._ids: dict[str, int | None] = other._ids if other else {}  # noqa: SLF001  of the same class
@@ -183,7 +185,7 @@ class Cache:
         self.step = self.last if step is None else step
 
     @classmethod
-    def create(cls, derivation: str, adopted: str = "", include: Mapping[str, str] = EMPTY) -> Cache:
+    def create(cls, derivation: str, adopted: str = "", include: Mapping[str, str] = EMPTY) -> HistoryState:
         """Create an empty database.
 
         Args:
@@ -198,7 +200,7 @@ class Cache:
         return cls(connection)
 
     @classmethod
-    def open(cls, store: Store, derivation: str) -> Cache | None:
+    def open(cls, store: Store, derivation: str) -> HistoryState | None:
         """Open the saved database of a derivation, or return None if there is no such file."""
         database = store.read("history") if _CAN_BE_SAVED else None
         if database is None:
@@ -239,9 +241,9 @@ class Cache:
         include: dict[str, str] = json.loads(text)
         return include
 
-    def at_step(self, step: int) -> Cache:
+    def at_step(self, step: int) -> HistoryState:
         """Return the state after another step."""
-        return self if step == self.step else Cache(self.connection, step, self)
+        return self if step == self.step else HistoryState(self.connection, step, self)
 
     def read_ahead(self) -> None:
         """Read everything about this state at once; for many topics, queries for each of them take ten times as long."""
@@ -274,22 +276,22 @@ class Cache:
             row = VersionRow(number, step, type_, names[path], digest, kind, bool(is_plain))
             self._versions.setdefault(names[schema], []).append(row)
 
-    def copy(self) -> Cache:
+    def copy(self) -> HistoryState:
         """Copy the database up to this step."""
         connection = _connect()
         self.connection.backup(connection)
-        return Cache(connection).cut(self.step)
+        return HistoryState(connection).cut(self.step)
 
     @property
     def is_unfinished(self) -> bool:
         """Whether the database has a part of the step after the last one."""
         return bool(self._select("SELECT 1 FROM unfinished"))
 
-    def cut(self, step: int) -> Cache:
+    def cut(self, step: int) -> HistoryState:
         """Remove the later steps from the database, and return the state after `step`."""
         if step < self.last or self.is_unfinished:
             _delete_later_rows(self.connection, step)
-        return Cache(self.connection)
+        return HistoryState(self.connection)
 
     def read_commit(self, step: int) -> Commit:
         """Return the commit of a step."""
@@ -435,7 +437,7 @@ class Cache:
             for name, step, problem in self._select(sql)
         }
 
-    def find_changed_paths(self, other: Cache) -> frozenset[str]:
+    def find_changed_paths(self, other: HistoryState) -> frozenset[str]:
         """Return the paths whose entries differ from another state, which is earlier or on another line."""
         if other.connection is not self.connection:
             paths = {*self.paths(), *other.paths()}
@@ -522,15 +524,15 @@ def _delete_later_rows(connection: sqlite3.Connection, step: int) -> None:
         connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  constant names
 
 
-class CacheWriter(Cache):
+class HistoryStateWriter(HistoryState):
     """A writer that adds steps to a database, which no other object may use meanwhile.
 
     Rows are inserted together, when the database is read or saved next: one statement for each row takes twice as long. Every statement is
     idempotent, because an interrupted insertion is repeated.
     """
 
-    def __init__(self, cache: Cache) -> None:
-        super().__init__(cache.connection)
+    def __init__(self, state: HistoryState) -> None:
+        super().__init__(state.connection)
         # The rows to insert, by statement; each table has one statement.
         self._pending_rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._generations: dict[str, _Generation] = {}
@@ -550,7 +552,7 @@ class CacheWriter(Cache):
         self.connection.execute("PRAGMA journal_mode = MEMORY")
         self.connection.execute("BEGIN")
 
-    def begin(self, commit: Commit) -> tuple[Cache, RecordedPart]:
+    def begin(self, commit: Commit) -> tuple[HistoryState, RecordedPart]:
         """Begin the next step; all following writes belong to it.
 
         Returns:
@@ -576,7 +578,7 @@ class CacheWriter(Cache):
             return self, self._recorded
         self._recorded, self._is_part_saved = RecordedPart(files, _decode_name(schema)), True
         self._noted = {(note.name, note.is_topic) for note in self.list_notes()[0]}
-        return Cache(self.connection), self._recorded
+        return HistoryState(self.connection), self._recorded
 
     def record_part(self, recorded: RecordedPart) -> bool:
         """Record that this part of the commit is written, and return whether it was saved, so that an interrupted run can be continued."""
@@ -602,7 +604,7 @@ class CacheWriter(Cache):
         self._commit_rows()
         super().save(store)
 
-    def end_interrupted_run(self) -> Cache:
+    def end_interrupted_run(self) -> HistoryState:
         """Return the state after the last complete step; no step may follow.
 
         Of the current step, the database has the part that was saved last, if any.
@@ -612,25 +614,25 @@ class CacheWriter(Cache):
             # An interrupted save may have committed already.
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            return Cache(self.connection)
+            return HistoryState(self.connection)
         last_complete_step = self.step - 1 if self._commit else self.step
         self._insert_rows()
         # The current step has rows already, but is not in the table of steps until it ends.
         _delete_later_rows(self.connection, last_complete_step)
         if self.connection.in_transaction:
             self.connection.execute("COMMIT")
-        return Cache(self.connection)
+        return HistoryState(self.connection)
 
-    def finish(self) -> Cache:
+    def finish(self) -> HistoryState:
         """Commit, and return the state after the newest step; no step may follow."""
         self._insert_rows()
         self.connection.execute("COMMIT")
-        return Cache(self.connection)
+        return HistoryState(self.connection)
 
-    def read_current(self) -> Cache:
+    def read_current(self) -> HistoryState:
         """Return a state with all rows that are written so far, also of the current step."""
         self._insert_rows()
-        return Cache(self.connection, self.step)
+        return HistoryState(self.connection, self.step)
 
     def _write(self, sql: str, row: tuple[Any, ...]) -> None:
         self._pending_rows[sql].append(row)

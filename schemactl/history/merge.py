@@ -23,7 +23,7 @@ from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reader import Declared, find_kind_problems, in_roots, with_kinds
 from schemactl.declare.references import folders_above, is_among, is_folder, written_out
 from schemactl.history.approved_history import History, is_approved_tip, read, resolve_approved_ref
-from schemactl.history.cache import Cache
+from schemactl.history.cache import HistoryState
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.git import Blob, ChangedFile, GitFailed, LoggedCommit, Repository, log
 from schemactl.history.git_environment import BARE_FETCH, FETCH, OPTIONS, fetch_variables
@@ -98,7 +98,7 @@ def read_forked(
     """
     name, tip = resolve_approved_ref(repository, project, ref)
     if tip is None:
-        history = History(repository, project, name, Cache.create(""))
+        history = History(repository, project, name, HistoryState.create(""))
         return Forked(history, history)
     branch = read_branch(repository, head=head, tip=tip) if by_commit and head and head.id != tip.id else None
     if branch:
@@ -123,7 +123,12 @@ def read_forked(
 
 
 def _compare_files(
-    repository: Repository, project: Project, base_state: Cache, state: Cache, files: Files, declared: Declared
+    repository: Repository,
+    project: Project,
+    base_state: HistoryState,
+    state: HistoryState,
+    files: Files,
+    declared: Declared,
 ) -> LocalChanges:
     """Compare `files` and their declarations with the approved history at the merge base and now."""
     merge = OwnOrApprovedFiles(repository, files, base=base_state, approved=state)
@@ -223,7 +228,7 @@ def read_merged(
     head, merge_base = repository.commit("HEAD"), tip
     derivation = Derivation(repository, project, progress)
     if tip is None:
-        state = base_state = Cache.create(encode_inputs(project))
+        state = base_state = HistoryState.create(encode_inputs(project))
     else:
         state = base_state = derivation.derive(tip, save=True)
     approved_history = History(repository, project, name, state)
@@ -264,7 +269,7 @@ def read_merged(
 
 
 def _list_changes(
-    repository: Repository, here: HashedFiles, state: Cache, paths: Iterable[str]
+    repository: Repository, here: HashedFiles, state: HistoryState, paths: Iterable[str]
 ) -> Iterator[ChangedFile]:
     """Yield the changes from a state to the working tree; `repository` gets the contents of the changed files."""
     for path in paths:
@@ -281,8 +286,8 @@ def _list_changes(
 
 
 def _read_merge_base(
-    repository: Repository, derivation: Derivation, state: Cache, name: str, *, head: Commit | None, tip: Commit
-) -> tuple[Commit, Cache]:
+    repository: Repository, derivation: Derivation, state: HistoryState, name: str, *, head: Commit | None, tip: Commit
+) -> tuple[Commit, HistoryState]:
     """Find the merge base of `head` and the approved history `name` up to `tip`, and the state there.
 
     Raises:
@@ -407,7 +412,7 @@ class OwnOrApprovedFiles:
     Git's ids show which files the work changed. Converted line ends count as a change: then the file of the work counts.
     """
 
-    def __init__(self, repository: Repository, files: Files, *, base: Cache, approved: Cache) -> None:
+    def __init__(self, repository: Repository, files: Files, *, base: HistoryState, approved: HistoryState) -> None:
         if not isinstance(files, GitFiles | HashedFiles):
             files = HashedFiles(files, repository.object_format)
         self._files = files

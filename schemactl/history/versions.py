@@ -56,7 +56,14 @@ from schemactl.formats import get_record_name
 from schemactl.formats.avro.file_types import FileTypes, FileTypesReader
 from schemactl.formats.digest import combine_hashes, compute_digest, hash_identity, hash_types, is_avro
 from schemactl.formats.protobuf import load, protoc_process
-from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, RecordedPart, StateRow
+from schemactl.history.cache import (
+    DeclarationRow,
+    DefinitionRow,
+    HistoryState,
+    HistoryStateWriter,
+    RecordedPart,
+    StateRow,
+)
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, create_entry, get_content
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store
@@ -122,11 +129,11 @@ class Derivation:
         self._progress = progress
         self._store = Store(repository.common_directory, project.path)
 
-    def derive(self, tip: Commit, *, save: bool) -> Cache:
+    def derive(self, tip: Commit, *, save: bool) -> HistoryState:
         """Derive the state after `tip`; with `save`, save it in the cache if it has grown enough."""
         inputs = encode_inputs(self._project)
         state, kept_steps, is_checked = None, 0, False
-        cached = Cache.open(self._store, inputs)
+        cached = HistoryState.open(self._store, inputs)
         if cached and cached.last >= 0:
             if (step := cached.find_step(tip.id)) is not None:
                 state = cached.at_step(step)
@@ -165,7 +172,9 @@ class Derivation:
         state = self.derive(tip, save=False)
         return compare_numbers(state, self._derive_all(tip, self._resolve_adopted(adopted), save=False))
 
-    def _derive_all(self, tip: Commit, adopted: str, *, save: bool, interrupted_state: Cache | None = None) -> Cache:
+    def _derive_all(
+        self, tip: Commit, adopted: str, *, save: bool, interrupted_state: HistoryState | None = None
+    ) -> HistoryState:
         """Derive the state after `tip` from the first commit on, with versions from the commit `adopted` on.
 
         `interrupted_state` is the saved state of a run that was interrupted in the first commit.
@@ -173,12 +182,12 @@ class Derivation:
         include = self._find_include(tip)
         state = interrupted_state
         if state is None or (state.adopted, state.include) != (adopted, include):
-            state = Cache.create(encode_inputs(self._project), adopted, include)
+            state = HistoryState.create(encode_inputs(self._project), adopted, include)
         state = self._extend(state, log(self._repository, tip.id), save=save, tip=tip)
         self._require_on_line(state, tip)
         return state
 
-    def _check_adopted(self, state: Cache, tip: Commit) -> None:
+    def _check_adopted(self, state: HistoryState, tip: Commit) -> None:
         """Check that the commit with which versions begin is on the line, and that no commit changed it in a harmful way.
 
         Raises:
@@ -187,7 +196,7 @@ class Derivation:
         self._require_on_line(state, tip)
         self._require_same_numbers(state)
 
-    def _require_on_line(self, state: Cache, tip: Commit) -> None:
+    def _require_on_line(self, state: HistoryState, tip: Commit) -> None:
         adopted = state.adopted
         commit = self._repository.commit(adopted) if adopted else None
         if commit is None or state.find_step(adopted) is not None:
@@ -242,7 +251,7 @@ class Derivation:
             )
         return commit.id
 
-    def _require_same_numbers(self, state: Cache) -> None:
+    def _require_same_numbers(self, state: HistoryState) -> None:
         """Check that no commit that changed `adopted` of the approved project file changed the number of an approved version.
 
         Raises:
@@ -266,7 +275,7 @@ class Derivation:
                 )
             return
 
-    def _read_settings(self, state: Cache) -> HistorySettings | None:
+    def _read_settings(self, state: HistoryState) -> HistorySettings | None:
         entry = state.entry(self._project.path)
         if entry is None or entry.kind != "file":
             return None
@@ -274,7 +283,7 @@ class Derivation:
         # Most revisions do not name a commit, and parsing YAML is slow.
         return read_history_settings(self._project.path, data) if b"adopted" in data else HistorySettings({}, None)
 
-    def derive_with(self, state: Cache, commits: Iterable[LoggedCommit]) -> Cache:
+    def derive_with(self, state: HistoryState, commits: Iterable[LoggedCommit]) -> HistoryState:
         """Derive the state after `state` and `commits`, without saving it.
 
         A definition of these commits that depends on the installed protoc makes no version, like any other with problems.
@@ -283,18 +292,18 @@ class Derivation:
 
     def _extend(
         self,
-        state: Cache,
+        state: HistoryState,
         commits: Iterable[LoggedCommit],
         *,
         save: bool = False,
         approved: bool = True,
         tip: Commit | None = None,
-    ) -> Cache:
+    ) -> HistoryState:
         """Append `commits`, which end with `tip`, to the state.
 
         With `save`, the state is saved from time to time, and when the run is interrupted, so that the next run goes on from there.
         """
-        writer = CacheWriter(state)
+        writer = HistoryStateWriter(state)
         since = [f"^{state.read_commit(state.last).id}"] if state.last >= 0 else []
         saved_commits, saved_s = 0, time.monotonic()
         commit_count: int | None = None
@@ -328,7 +337,7 @@ class Derivation:
         return writer.finish()
 
 
-def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
+def compare_numbers(old_state: HistoryState, new_state: HistoryState) -> list[str]:
     """Describe, for each topic, the first version that has another number in the new state, or that the new state lacks."""
     renumbered = []
     for schema in sorted({schema for schema, _ in old_state.list_topics()}):
@@ -346,7 +355,7 @@ def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
 class StepFiles(GitFiles):
     """The files after a step."""
 
-    def __init__(self, repository: Repository, state: Cache | CacheWriter) -> None:
+    def __init__(self, repository: Repository, state: HistoryState | HistoryStateWriter) -> None:
         super().__init__(repository)
         self._state = state
 
@@ -371,7 +380,9 @@ class StepFiles(GitFiles):
 class CommitRecorder:
     """Records the commits of a line in the state of `writer`, one step for each."""
 
-    def __init__(self, repository: Repository, project: Project, writer: CacheWriter, *, approved: bool = True) -> None:
+    def __init__(
+        self, repository: Repository, project: Project, writer: HistoryStateWriter, *, approved: bool = True
+    ) -> None:
         self._is_approved = approved
         self._adopted = writer.adopted
         self._is_counting = not self._adopted or writer.find_step(self._adopted) is not None
@@ -711,7 +722,7 @@ class CommitRecorder:
         return find_topic_document(documents, declaration)
 
 
-def read_include_at(repository: Repository, state: Cache, project: Project) -> Include:
+def read_include_at(repository: Repository, state: HistoryState, project: Project) -> Include:
     """Read `protobuf.include` of the project file after a step: of its newest revision there that can be read.
 
     So a later change of the mapping changes no earlier version. Where the project file was in another folder before, that file counts.
@@ -724,7 +735,7 @@ def read_include_at(repository: Repository, state: Cache, project: Project) -> I
     return Include(project.path, state.include)
 
 
-def read_own_include_at(repository: Repository, state: Cache, project: Project) -> Include | None:
+def read_own_include_at(repository: Repository, state: HistoryState, project: Project) -> Include | None:
     """Read `protobuf.include` of the newest readable revision of the project file at its present path; None without one."""
     for step in state.list_steps_at(project.path):
         if include := _read_include(repository, state.at_step(step), project.path, project):
@@ -732,7 +743,7 @@ def read_own_include_at(repository: Repository, state: Cache, project: Project) 
     return None
 
 
-def _read_include(repository: Repository, state: Cache, path: str, project: Project) -> Include | None:
+def _read_include(repository: Repository, state: HistoryState, path: str, project: Project) -> Include | None:
     entry = state.entry(path)
     if entry is None or entry.kind != "file":
         return None
@@ -740,7 +751,7 @@ def _read_include(repository: Repository, state: Cache, path: str, project: Proj
     return Include(project.path, settings.include) if settings else None
 
 
-def _list_users(state: Cache, path: str) -> set[str]:
+def _list_users(state: HistoryState, path: str) -> set[str]:
     """Return the schemas whose definition includes `path` or a folder above it."""
     users = state.find_users(path)
     for folder in folders_above(path):

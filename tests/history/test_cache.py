@@ -32,7 +32,7 @@ from schemactl.formats.digest import compute_digest
 from schemactl.formats.protobuf import protoc_process
 from schemactl.history import cache as history_cache
 from schemactl.history import versions
-from schemactl.history.cache import Cache
+from schemactl.history.cache import HistoryState
 from schemactl.history.versions import encode_inputs
 
 pytestmark = pytest.mark.slow
@@ -44,8 +44,8 @@ def find_cache_file(path: Path) -> Path:
     return next(folder.glob("history-*"), folder / "history-none")
 
 
-def open_cache(path: Path, project: Project = PROJECT) -> Cache | None:
-    return Cache.open(history.Store(path / ".git", project.path), encode_inputs(project))
+def open_cache(path: Path, project: Project = PROJECT) -> HistoryState | None:
+    return HistoryState.open(history.Store(path / ".git", project.path), encode_inputs(project))
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_reading_ahead_changes_no_answer(topic_repository: Scratch) -> None:
     scratch.commit({"topics/clicks.yaml": None}, "without it")
     read(scratch)
 
-    def list_answers(cache: Cache) -> list[object]:
+    def list_answers(cache: HistoryState) -> list[object]:
         schemas = [ORDERS.schema_id, "shop/web/clicks", "shop/web/missing"]
         paths = ["topics/orders.yaml", "topics/orders.avsc", "topics/clicks.yaml", "missing.yaml"]
         about_schemas = [
@@ -462,7 +462,7 @@ def test_an_interrupted_reading_goes_on_where_it_ended(topic_repository: Scratch
     assert (cached.last, cached.is_checked) == (9, True)
 
 
-def list_rows(cache: Cache) -> list[list[tuple[object, ...]]]:
+def list_rows(cache: HistoryState) -> list[list[tuple[object, ...]]]:
     """Return the rows of the tables, with names in place of ids."""
     queries = (
         "SELECT step, commit_id, time_s, subject FROM step ORDER BY step",
