@@ -203,8 +203,8 @@ class History:
             LazyMapping(self._list_former_names, self._read_former_policies),
         )
         self.undecided = {
-            schema: self._create_undecided_error(schema, self._commit(step), problem)
-            for schema, (step, problem) in state.find_undecided().items()
+            schema_id: self._create_undecided_error(schema_id, self._commit(step), problem)
+            for schema_id, (step, problem) in state.find_undecided().items()
         }
         self.notes, self.repaired = (tuple(map(self._create_note, notes)) for notes in state.list_notes())
 
@@ -320,13 +320,15 @@ class History:
         for path in self._state.find_changed_paths(older_state):
             for state in (older_state, self._state):
                 for declaration in state.list_declarations_in(path):
-                    if declaration.schema:
-                        schemas.add(declaration.schema)
+                    if declaration.schema_id:
+                        schemas.add(declaration.schema_id)
                     else:
                         namespaces.add(declaration.name)
                 schemas.update(*(state.find_users(used_path) for used_path in (path, *folders_above(path))))
         if with_namespaces and namespaces:
-            schemas |= {schema for schema, _ in self._state.list_topics() if schema.rpartition("/")[0] in namespaces}
+            schemas |= {
+                schema_id for schema_id, _ in self._state.list_topics() if schema_id.rpartition("/")[0] in namespaces
+            }
         return frozenset(schemas)
 
     def list_unapproved_files(self, head: Commit) -> list[str]:
@@ -361,7 +363,7 @@ class History:
         topics = self._state.list_topics()
         if len(topics) >= _MANY_TOPICS:
             self._state.read_ahead()
-        definitions = {path for schema, _ in topics for path in self._state.list_definition_files(schema)}
+        definitions = {path for schema_id, _ in topics for path in self._state.list_definition_files(schema_id)}
         committed = CommitFiles(repository, head)
         committed.folders = project.roots
         worktree = WorktreeFiles(str(repository.top), folders=project.roots)
@@ -446,7 +448,7 @@ class History:
     def list_declared(self, path: str) -> list[TopicName | NamespaceName]:
         """Return the topics and namespaces that the file at `path` declares."""
         return [
-            TopicName.parse(row.name) if row.schema else NamespaceName.parse(row.name)
+            TopicName.parse(row.name) if row.schema_id else NamespaceName.parse(row.name)
             for row in self._state.list_declarations_in(path)
         ]
 
@@ -504,7 +506,7 @@ class History:
     # The entries of the catalog
 
     def _list_topic_names(self) -> list[TopicName]:
-        return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self._state.list_topics())
+        return sorted(TopicName.parse(f"{domain}://{schema_id}") for schema_id, domain in self._state.list_topics())
 
     def _read_topic(self, name: TopicName) -> Topic | None:
         """Read the topic with its current declaration in the current roots, or else its last, and its versions."""
@@ -556,12 +558,12 @@ class History:
 
         return replace(topic, schema=DeferredInfo.of(SchemaType.PROTOBUF_NATIVE, fail), versions=versions)
 
-    def _create_undecided_error(self, schema: str, commit: Commit, problem: Problem) -> HistoryError:
+    def _create_undecided_error(self, schema_id: str, commit: Commit, problem: Problem) -> HistoryError:
         return HistoryError(
-            f"the version numbers of {schema} depend on the installed protoc: {problem.source} of commit {commit.short} may make "
+            f"the version numbers of {schema_id} depend on the installed protoc: {problem.source} of commit {commit.short} may make "
             f"a version, and cannot be compiled here: {problem.message}",
             fix=f"{problem.fix or 'use another installation'}; or name a later start of the history as `adopted` in {self._project.path}; "
-            f"for other topics: --skip {schema}",
+            f"for other topics: --skip {schema_id}",
         )
 
     def _find_last_source(self, name: TopicName, deleting_step: int) -> Source | None:
@@ -572,14 +574,14 @@ class History:
         step = deleting_step - 1 if state.as_of is None else state.as_of
         return self._definitions.topic(step, state.path, name.schema_id).source
 
-    def _read_versions(self, schema: str, rendering: ProtoRendering) -> Iterator[SchemaVersion]:
+    def _read_versions(self, schema_id: str, rendering: ProtoRendering) -> Iterator[SchemaVersion]:
         """Yield the topic's versions; the tombstones before a generation have the commit that began the generation."""
         next_number = 0
-        for row in self._state.list_versions(schema):
+        for row in self._state.list_versions(schema_id):
             commit = self._commit(row.step)
             for number in range(next_number, row.number):
                 yield SchemaVersion(number, None, commit)
-            info = self._definitions.defer_info(row, schema, rendering)
+            info = self._definitions.defer_info(row, schema_id, rendering)
             yield SchemaVersion(row.number, info, commit)
             next_number = row.number + 1
 
@@ -675,19 +677,19 @@ class DefinitionLoader:
         self._lock = RLock()
         weakref.finalize(self, repository.close)
 
-    def topic(self, step: int, path: str, schema: str) -> TopicDocument:
+    def topic(self, step: int, path: str, schema_id: str) -> TopicDocument:
         """Return the document in the file at `path` that declared a schema (tenant/namespace/topic) after a step."""
         with self._lock:
             state = self._state_at(step)
-            declaration = next(row for row in state.list_declarations_of(schema) if row.path == path)
+            declaration = next(row for row in state.list_declarations_of(schema_id) if row.path == path)
             return find_topic_document(self._list_documents(state, declaration), declaration)
 
-    def read_topic(self, step: int, path: str, schema: str) -> Topic:
+    def read_topic(self, step: int, path: str, schema_id: str) -> Topic:
         """Read a declared topic without its schema; clients whose own definition is unreadable are omitted."""
         key = self._key(step, path, schema) if self._saved else ()
         if self._saved and (values := self._saved.find(schema, key)):
             return topic_from_values(values, shown(path), lambda pointer: self._locate(step, path, schema, pointer))
-        document = self.topic(step, path, schema)
+        document = self.topic(step, path, schema_id)
         if self._saved:
             self._saved.add_topic(schema, key, document)
         if not document.clients:
@@ -703,13 +705,13 @@ class DefinitionLoader:
         namespaces = (document.namespace for document in documents if isinstance(document, NamespaceDocument))
         return next(namespace for namespace in namespaces if str(namespace.name) == declaration.name)
 
-    def defer_info(self, version: VersionRow, schema: str, rendering: ProtoRendering) -> SchemaInfo:
+    def defer_info(self, version: VersionRow, schema_id: str, rendering: ProtoRendering) -> SchemaInfo:
         """Create the schema of a version, which is read on use.
 
         A `.proto` definition is in the form `rendering`, which follows from the current declaration, because today's clients use it.
         """
         type_ = SchemaType[version.type]
-        read = functools.partial(self._read_info, version.step, version.path, schema, rendering, version.kind)
+        read = functools.partial(self._read_info, version.step, version.path, schema_id, rendering, version.kind)
 
         def read_version() -> SchemaInfo:
             return self._read_saved(schema, self._make_version_key(version), type_, read)
@@ -719,7 +721,7 @@ class DefinitionLoader:
             read_version,
             digest=version.digest,
             is_plain=version.is_plain,
-            may_mention=functools.partial(self._may_mention, schema),
+            may_mention=functools.partial(self._may_mention, schema_id),
         )
 
     def defer_current_info(
@@ -728,7 +730,7 @@ class DefinitionLoader:
         version: VersionRow,
         step: int,
         path: str,
-        schema: str,
+        schema_id: str,
         rendering: ProtoRendering,
         kind: str,
     ) -> SchemaInfo:
@@ -736,9 +738,9 @@ class DefinitionLoader:
 
         def read() -> SchemaInfo:
             with self._lock:
-                entries = self._read_entries(step, path, schema)
-                is_same = entries == self._read_entries(version.step, version.path, schema) and kind == version.kind
-            return info.load() if is_same else self._read_info(step, path, schema, rendering, kind)
+                entries = self._read_entries(step, path, schema_id)
+                is_same = entries == self._read_entries(version.step, version.path, schema_id) and kind == version.kind
+            return info.load() if is_same else self._read_info(step, path, schema_id, rendering, kind)
 
         def read_current() -> SchemaInfo:
             key = (*self._key(step, path, schema), kind) if self._saved else ()
@@ -805,30 +807,30 @@ class DefinitionLoader:
 
     # Files
 
-    def _read_entries(self, step: int, path: str, schema: str) -> dict[str, Entry | str | None]:
+    def _read_entries(self, step: int, path: str, schema_id: str) -> dict[str, Entry | str | None]:
         """Return the entry of every file of a definition after a step; for `path`, the blob that counts there.
 
         The entry of "" is the text of the namespace's default properties.
         """
         state = self._state_at(step)
         entries: dict[str, Entry | str | None] = {
-            file: state.entry(file) for file in state.list_definition_files(schema)
+            file: state.entry(file) for file in state.list_definition_files(schema_id)
         }
-        declaration = next(row for row in state.list_declarations_of(schema) if row.path == path)
-        properties = json.dumps(state.find_schema_properties(schema.rpartition("/")[0]))
+        declaration = next(row for row in state.list_declarations_of(schema_id) if row.path == path)
+        properties = json.dumps(state.find_schema_properties(schema_id.rpartition("/")[0]))
         return entries | {path: declaration.blob or state.entry(path), "": properties}
 
-    def _read_info(self, step: int, path: str, schema: str, rendering: ProtoRendering, kind: str) -> SchemaInfo:
+    def _read_info(self, step: int, path: str, schema_id: str, rendering: ProtoRendering, kind: str) -> SchemaInfo:
         with self._lock:
-            self._read_counts[schema] += 1
-            if self._read_counts[schema] == _FEW_VERSIONS:
-                self.read_ahead([schema])
-            properties = self._state_at(step).find_schema_properties(schema.rpartition("/")[0])
-            document = self.topic(step, path, schema).with_default_properties(properties)
+            self._read_counts[schema_id] += 1
+            if self._read_counts[schema_id] == _FEW_VERSIONS:
+                self.read_ahead([schema_id])
+            properties = self._state_at(step).find_schema_properties(schema_id.rpartition("/")[0])
+            document = self.topic(step, path, schema_id).with_default_properties(properties)
             declaration = document.kinds.get(kind) if kind else document.schema
             info = self._definitions(step).read(declaration, rendering).info if declaration else None
         if info is None:
-            raise HistoryError(f"the declaration of {schema} in {path} can no longer be read", fix=FSCK)
+            raise HistoryError(f"the declaration of {schema_id} in {path} can no longer be read", fix=FSCK)
         return info
 
     def _create_definitions(self, step: int) -> Definitions:
@@ -843,11 +845,11 @@ class DefinitionLoader:
         """Read the contents of all files of topics (tenant/namespace/topic) at once, when many of their versions are read."""
         with self._lock:
             paths = set()
-            for schema in schemas:
-                self._read_counts[schema] = _FEW_VERSIONS
+            for schema_id in schemas:
+                self._read_counts[schema_id] = _FEW_VERSIONS
                 paths |= {
-                    version.path for version in self._state.list_versions(schema)
-                } | self._state.list_definition_files(schema)
+                    version.path for version in self._state.list_versions(schema_id)
+                } | self._state.list_definition_files(schema_id)
             self._repository.read_ahead(
                 entry.blob
                 for path in sorted(paths)
@@ -855,19 +857,19 @@ class DefinitionLoader:
                 if entry.kind == "file"
             )
 
-    def _may_mention(self, schema: str, name: str) -> bool:
+    def _may_mention(self, schema_id: str, name: str) -> bool:
         """Return whether any definition of a topic may mention a name: its files are searched, which takes a tenth of reading them."""
-        text = self._texts(schema)
+        text = self._texts(schema_id)
         return text is None or re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", text) is not None
 
-    def _read_texts(self, schema: str) -> str | None:
+    def _read_texts(self, schema_id: str) -> str | None:
         """Read all revisions of the files of a topic's definitions as one text without case, or return None if names in it may be escaped."""
         with self._lock:
-            declaring_paths = self._state.list_declaring_files(schema)
-            paths = self._state.list_all_definition_files(schema).union(declaring_paths)
+            declaring_paths = self._state.list_declaring_files(schema_id)
+            paths = self._state.list_all_definition_files(schema_id).union(declaring_paths)
             if any(map(is_folder, paths)):
                 return None
-            self._read_counts[schema] = _FEW_VERSIONS
+            self._read_counts[schema_id] = _FEW_VERSIONS
             entries = [(path, entry) for path in sorted(paths) for entry in self._state.list_revisions(path)]
             revisions = [(path, entry.blob) for path, entry in entries if entry.kind == "file"]
             self._repository.read_ahead(blob_id for _, blob_id in revisions)

@@ -128,7 +128,7 @@ class DefinitionRow(NamedTuple):
 
 
 class DeclarationRow(NamedTuple):
-    """A declaration in a file: a topic of the `schema`, or a namespace (None).
+    """A declaration in a file: a topic of the schema `schema_id`, or a namespace (None).
 
     `blob` is the last blob with the declaration if the current one cannot be read.
     """
@@ -136,7 +136,7 @@ class DeclarationRow(NamedTuple):
     path: str
     position: int
     name: str
-    schema: str | None
+    schema_id: str | None
     blob: str | None
 
 
@@ -154,7 +154,7 @@ class RecordedPart(NamedTuple):
     """The part of a commit that is recorded: the number of its changed files, and the last schema, or "" without one."""
 
     files: int = 0
-    schema: str = ""
+    schema_id: str = ""
 
 
 class _Generation(NamedTuple):
@@ -265,16 +265,16 @@ class HistoryState:
             "SELECT schema, domain, deleted, number, since, path, as_of, kinds, max(step) FROM topic_state "
             "WHERE step <= :step GROUP BY schema, domain"
         )
-        for schema, domain, deleted, number, since, path, as_of, kinds, _ in states:
+        for name_id, domain, deleted, number, since, path, as_of, kinds, _ in states:
             state = StateRow(bool(deleted), number, since, names[path], as_of, kinds)
-            self._states[names[schema], DOMAINS[domain]] = state
+            self._states[names[name_id], DOMAINS[domain]] = state
         versions = self._select(
             "SELECT schema, number, step, type, path, digest, kind, is_plain FROM version WHERE step <= :step "
             "ORDER BY schema, number"
         )
-        for schema, number, step, type_, path, digest, kind, is_plain in versions:
+        for name_id, number, step, type_, path, digest, kind, is_plain in versions:
             row = VersionRow(number, step, type_, names[path], digest, kind, bool(is_plain))
-            self._versions.setdefault(names[schema], []).append(row)
+            self._versions.setdefault(names[name_id], []).append(row)
 
     def copy(self) -> HistoryState:
         """Copy the database up to this step."""
@@ -324,39 +324,39 @@ class HistoryState:
         rows: list[DeclarationRow] = self._read_fact(_DECLARED, path)
         return rows
 
-    def list_declarations_of(self, schema: str | None) -> list[DeclarationRow]:
+    def list_declarations_of(self, schema_id: str | None) -> list[DeclarationRow]:
         """Return the declarations of the topics of a schema, or of all namespaces (None), sorted by path."""
         rows = []
-        for path in sorted(self._list_linked(_DECLARED, schema or "")):
+        for path in sorted(self._list_linked(_DECLARED, schema_id or "")):
             if path not in self._declarations:
                 by_schema = self._declarations[path] = {}
                 for row in self.list_declarations_in(path):
-                    by_schema.setdefault(row.schema, []).append(row)
-            rows += self._declarations[path].get(schema, [])
+                    by_schema.setdefault(row.schema_id, []).append(row)
+            rows += self._declarations[path].get(schema_id, [])
         return rows
 
-    def list_declaring_files(self, schema: str | None) -> list[str]:
+    def list_declaring_files(self, schema_id: str | None) -> list[str]:
         """Return the files that ever declared the topics of a schema, or a namespace (None), sorted."""
-        return sorted(self._list_linked(_DECLARED, schema or ""))
+        return sorted(self._list_linked(_DECLARED, schema_id or ""))
 
-    def list_definition_files(self, schema: str) -> frozenset[str]:
+    def list_definition_files(self, schema_id: str) -> frozenset[str]:
         """Return the files of the topic's definition, including missing ones, without the declaration."""
-        paths: frozenset[str] = self._read_fact(_MADE_OF, schema)
+        paths: frozenset[str] = self._read_fact(_MADE_OF, schema_id)
         return paths
 
-    def list_all_definition_files(self, schema: str) -> set[str]:
+    def list_all_definition_files(self, schema_id: str) -> set[str]:
         """Return the files of all definitions that the topic ever had."""
         sql = "SELECT value FROM fact WHERE kind = :kind AND name = :name AND step <= :step"
         return {
             path
-            for (value,) in self._select_about(schema, sql, kind=_MADE_OF)
-            for path in _decode_fact(_MADE_OF, schema, value)
+            for (value,) in self._select_about(schema_id, sql, kind=_MADE_OF)
+            for path in _decode_fact(_MADE_OF, schema_id, value)
         }
 
     def find_users(self, path: str) -> set[str]:
         """Return the schemas whose definition includes `path`."""
         linked = self._list_linked(_MADE_OF, path)
-        return {schema for schema in linked if path in self.list_definition_files(schema)} if linked else set()
+        return {schema_id for schema_id in linked if path in self.list_definition_files(schema_id)} if linked else set()
 
     def find_last_policies(self, name: str) -> Policies:
         """Return all policies that were ever declared for a namespace or topic, with their last values."""
@@ -368,9 +368,9 @@ class HistoryState:
         properties: dict[str, str] = self._read_fact(_SCHEMA_PROPERTIES, namespace)
         return properties
 
-    def list_kind_names(self, schema: str) -> list[tuple[str, str]]:
+    def list_kind_names(self, schema_id: str) -> list[tuple[str, str]]:
         """Return key and record name of every kind of events that a schema ever had, the declared ones last."""
-        names: list[tuple[str, str]] = self._read_fact(_KIND_NAMES, schema)
+        names: list[tuple[str, str]] = self._read_fact(_KIND_NAMES, schema_id)
         return names
 
     def list_names_with_policies(self) -> list[str]:
@@ -382,48 +382,48 @@ class HistoryState:
         sql = "SELECT DISTINCT name, domain FROM topic_state JOIN name ON id = schema WHERE step <= :step"
         return [(_decode_name(name), DOMAINS[domain]) for name, domain in self._select(sql)]
 
-    def find_state(self, schema: str, domain: str) -> StateRow | None:
+    def find_state(self, schema_id: str, domain: str) -> StateRow | None:
         """Return the state of the topic, or None if it was never declared."""
-        key = (schema, domain)
+        key = (schema_id, domain)
         if key not in self._states:
             sql = (
                 "SELECT deleted, number, since, name, as_of, kinds FROM topic_state JOIN name ON id = path "
                 "WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step DESC LIMIT 1"
             )
-            rows = self._select_about(schema, sql, domain=DOMAINS.index(domain))
+            rows = self._select_about(schema_id, sql, domain=DOMAINS.index(domain))
             self._states[key] = None
             for deleted, number, since, path, as_of, kinds in rows:
                 self._states[key] = StateRow(bool(deleted), number, since, _decode_name(path), as_of, kinds)
         return self._states[key]
 
-    def list_states(self, schema: str, domain: str) -> list[tuple[int, StateRow]]:
+    def list_states(self, schema_id: str, domain: str) -> list[tuple[int, StateRow]]:
         """Return every state of the topic with the step from which on it had that state, oldest first."""
         sql = (
             "SELECT step, deleted, number, since, name, as_of, kinds FROM topic_state JOIN name ON id = path "
             "WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step"
         )
-        rows = self._select_about(schema, sql, domain=DOMAINS.index(domain))
+        rows = self._select_about(schema_id, sql, domain=DOMAINS.index(domain))
         return [
             (step, StateRow(bool(deleted), number, since, _decode_name(path), as_of, kinds))
             for step, deleted, number, since, path, as_of, kinds in rows
         ]
 
-    def had_gap(self, schema: str, domain: str) -> bool:
+    def had_gap(self, schema_id: str, domain: str) -> bool:
         """Return whether the topic had no schema at some step after it had one."""
         sql = "SELECT number FROM topic_state WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step"
-        numbers = [number for (number,) in self._select_about(schema, sql, domain=DOMAINS.index(domain))]
+        numbers = [number for (number,) in self._select_about(schema_id, sql, domain=DOMAINS.index(domain))]
         first = next((index for index, number in enumerate(numbers) if number is not None), len(numbers))
         return None in numbers[first:]
 
-    def list_versions(self, schema: str) -> list[VersionRow]:
+    def list_versions(self, schema_id: str) -> list[VersionRow]:
         """Return the versions of the topics of a schema, in order; missing numbers are tombstones."""
         if self._is_read_ahead:
-            return self._versions.get(schema, [])
+            return self._versions.get(schema_id, [])
         sql = (
             "SELECT number, step, type, name, digest, kind, is_plain FROM version JOIN name ON id = path "
             "WHERE schema = :name AND step <= :step ORDER BY number"
         )
-        rows = self._select_about(schema, sql)
+        rows = self._select_about(schema_id, sql)
         return [
             VersionRow(number, step, type_, _decode_name(path), digest, kind, bool(is_plain))
             for number, step, type_, path, digest, kind, is_plain in rows
@@ -572,11 +572,11 @@ class HistoryStateWriter(HistoryState):
         self._facts.clear()
         self._states.clear()
         self._declarations.clear()
-        [(commit_id, files, schema)] = rows
+        [(commit_id, files, schema_id)] = rows
         if commit_id != bytes.fromhex(commit.id):
             self.cut(old_step)
             return self, self._recorded
-        self._recorded, self._is_part_saved = RecordedPart(files, _decode_name(schema)), True
+        self._recorded, self._is_part_saved = RecordedPart(files, _decode_name(schema_id)), True
         self._noted = {(note.name, note.is_topic) for note in self.list_notes()[0]}
         return HistoryState(self.connection), self._recorded
 
@@ -646,7 +646,7 @@ class HistoryStateWriter(HistoryState):
         self._insert_rows()
         if self._commit:
             self.connection.execute("DELETE FROM unfinished")
-            row = (bytes.fromhex(self._commit.id), self._recorded.files, _encode_name(self._recorded.schema))
+            row = (bytes.fromhex(self._commit.id), self._recorded.files, _encode_name(self._recorded.schema_id))
             self.connection.execute("INSERT INTO unfinished VALUES (?, ?, ?)", row)
             self._is_part_saved, self._unsaved_parts = True, 0
         self.connection.execute("COMMIT")
@@ -673,13 +673,13 @@ class HistoryStateWriter(HistoryState):
         if rows != self.list_declarations_in(path):
             self._write_fact(_DECLARED, path, rows, json.dumps(declarations))
             self._declarations.pop(path, None)
-            self._add_links(_DECLARED, {schema or "" for _, schema, _ in declarations}, path)
+            self._add_links(_DECLARED, {schema_id or "" for _, schema_id, _ in declarations}, path)
 
-    def record_definition_files(self, schema: str, paths: frozenset[str]) -> None:
+    def record_definition_files(self, schema_id: str, paths: frozenset[str]) -> None:
         """Record the files of the topic's definition, without the declaration."""
-        if paths != self.list_definition_files(schema):
-            self._write_fact(_MADE_OF, schema, paths, json.dumps(sorted(paths)))
-            self._add_links(_MADE_OF, paths, schema)
+        if paths != self.list_definition_files(schema_id):
+            self._write_fact(_MADE_OF, schema_id, paths, json.dumps(sorted(paths)))
+            self._add_links(_MADE_OF, paths, schema_id)
 
     def set_policies(self, name: str, declared: Policies) -> None:
         """Record the declared policies of a namespace or topic; policies that are no longer declared keep their last values."""
@@ -695,7 +695,7 @@ class HistoryStateWriter(HistoryState):
             self._write_fact(_SCHEMA_PROPERTIES, namespace, {**properties}, json.dumps({**properties}))
 
     def set_definitions(
-        self, schema: str, domain: str, path: str, definitions: Sequence[DefinitionRow], generation: int = 1
+        self, schema_id: str, domain: str, path: str, definitions: Sequence[DefinitionRow], generation: int = 1
     ) -> None:
         """Record that the file at `path` declares the topic with these definitions; a new one becomes the next version, in order.
 
@@ -704,11 +704,11 @@ class HistoryStateWriter(HistoryState):
         path_id = self._assign_id(path)
         numbers_by_kind: dict[str, int] = {}
         for definition in definitions:
-            numbers = self._find_generation(schema, generation)
+            numbers = self._find_generation(schema_id, generation)
             number = numbers.number_by_digest.get(definition.digest)
             if number is None:
                 number = numbers.number_by_digest[definition.digest] = numbers.first + len(numbers.number_by_digest)
-                key = (self._assign_id(schema), number, self.step, definition.type, path_id)
+                key = (self._assign_id(schema_id), number, self.step, definition.type, path_id)
                 row = (*key, definition.digest, definition.kind, definition.is_plain)
                 self._write("INSERT OR REPLACE INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             numbers_by_kind[definition.kind] = number
@@ -717,37 +717,37 @@ class HistoryStateWriter(HistoryState):
         if numbers_by_kind.keys() - {""}:
             kinds = json.dumps(numbers_by_kind)
             kind_names = [(definition.kind, definition.record) for definition in definitions]
-            old_names = self.list_kind_names(schema)
+            old_names = self.list_kind_names(schema_id)
             new_names = [name for name in old_names if name not in kind_names] + kind_names
             if new_names != old_names:
-                self._write_fact(_KIND_NAMES, schema, new_names, json.dumps(new_names))
-        before = self.find_state(schema, domain)
+                self._write_fact(_KIND_NAMES, schema_id, new_names, json.dumps(new_names))
+        before = self.find_state(schema_id, domain)
         is_same = before is not None and not before.deleted and (before.number, before.kinds) == (highest_number, kinds)
         since = before.since if before and is_same else self.step
         state = StateRow(deleted=False, number=highest_number, since=since, path=path, kinds=kinds)
         if state != before:
-            self.set_state(schema, domain, state)
+            self.set_state(schema_id, domain, state)
 
-    def _find_generation(self, schema: str, generation: int) -> _Generation:
+    def _find_generation(self, schema_id: str, generation: int) -> _Generation:
         """Return the requested generation, or the newest one of the topics if that is higher."""
-        newest = self._generations.get(schema)
+        newest = self._generations.get(schema_id)
         if newest is None:
             newest = _Generation(1, 0, {})
-            for version in self.list_versions(schema):
+            for version in self.list_versions(schema_id):
                 if tombstones := version.number - newest.first - len(newest.number_by_digest):
                     newest = _Generation(newest.number + tombstones, version.number, {})
                 newest.number_by_digest[version.digest] = version.number
         if generation > newest.number:
             tombstones = generation - newest.number
             newest = _Generation(generation, newest.first + len(newest.number_by_digest) + tombstones, {})
-        self._generations[schema] = newest
+        self._generations[schema_id] = newest
         return newest
 
-    def set_state(self, schema: str, domain: str, state: StateRow) -> None:
+    def set_state(self, schema_id: str, domain: str, state: StateRow) -> None:
         """Record the state of a topic."""
-        self._states[schema, domain] = state
+        self._states[schema_id, domain] = state
         deleted, number, since, path, as_of, kinds = state
-        key = (self._assign_id(schema), DOMAINS.index(domain), self.step)
+        key = (self._assign_id(schema_id), DOMAINS.index(domain), self.step)
         row = (*key, deleted, number, since, self._assign_id(path), as_of, kinds)
         self._write("INSERT OR REPLACE INTO topic_state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
@@ -762,9 +762,9 @@ class HistoryStateWriter(HistoryState):
             row = (next(self._note_ids), self._assign_id(name), is_topic, self.step, json.dumps(rows))
             self._write("INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?)", row)
 
-    def set_undecided(self, schema: str, problem: Problem) -> None:
+    def set_undecided(self, schema_id: str, problem: Problem) -> None:
         """Record that another release of protoc may accept the current definition of a schema, which would change its version numbers."""
-        row = (self._assign_id(schema), self.step, json.dumps(_encode_problem(problem)))
+        row = (self._assign_id(schema_id), self.step, json.dumps(_encode_problem(problem)))
         self._write("INSERT OR IGNORE INTO undecided VALUES (?, ?, ?)", row)
 
     def _write_fact(self, kind: int, name: str, fact: Any, value: bytes | str) -> None:

@@ -242,7 +242,10 @@ def read_merged(
     files = OwnOrApprovedFiles(repository, here, base=base_state, approved=state)
     paths = {*here.paths(), project.path, project.waivers}
     paths |= {path for path in state.paths() if in_roots(path, project, previous=True)}
-    made_of = {*used, *(path for schema, _ in state.list_topics() for path in state.list_definition_files(schema))}
+    made_of = {
+        *used,
+        *(path for schema_id, _ in state.list_topics() for path in state.list_definition_files(schema_id)),
+    }
     paths |= written_out(made_of, here) | written_out(made_of, StepFiles(repository, state))
     changed_paths = [
         path
@@ -460,10 +463,10 @@ class OwnOrApprovedFiles:
         used_paths = {name: {*paths} for name, paths in paths_by_topic.items()}
         for path in approved_paths:
             for declaration in self._approved.list_declarations_in(path):
-                if declaration.schema:
+                if declaration.schema_id:
                     used_paths.setdefault(TopicName.parse(declaration.name), set()).add(path)
-            for schema in set().union(*map(self._approved.find_users, (path, *folders_above(path)))):
-                for declaration in self._approved.list_declarations_of(schema):
+            for schema_id in set().union(*map(self._approved.find_users, (path, *folders_above(path)))):
+                for declaration in self._approved.list_declarations_of(schema_id):
                     paths = used_paths.setdefault(TopicName.parse(declaration.name), set())
                     paths.update({path, declaration.path})
         return {

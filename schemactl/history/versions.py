@@ -340,14 +340,14 @@ class Derivation:
 def compare_numbers(old_state: HistoryState, new_state: HistoryState) -> list[str]:
     """Describe, for each topic, the first version that has another number in the new state, or that the new state lacks."""
     renumbered = []
-    for schema in sorted({schema for schema, _ in old_state.list_topics()}):
-        new_numbers = {(row.digest, row.step): row.number for row in new_state.list_versions(schema)}
-        old_rows = old_state.list_versions(schema)
+    for schema_id in sorted({schema_id for schema_id, _ in old_state.list_topics()}):
+        new_numbers = {(row.digest, row.step): row.number for row in new_state.list_versions(schema_id)}
+        old_rows = old_state.list_versions(schema_id)
         for row in old_rows:
             number = new_numbers.get((row.digest, row.step))
             if number != row.number:
                 becomes = "no version" if number is None else f"version {number}"
-                renumbered.append(f"version {row.number} of {schema} becomes {becomes}")
+                renumbered.append(f"version {row.number} of {schema_id} becomes {becomes}")
                 break
     return renumbered
 
@@ -475,7 +475,7 @@ class CommitRecorder:
                     self._check_roots(f"{path} of {commit.commit.short}", path, data)
             elif self._is_declaration_file(path) and index < recorded.files:
                 rows = (*earlier.list_declarations_in(path), *self._writer.list_declarations_in(path))
-                declared.update(row.schema for row in rows if row.schema)
+                declared.update(row.schema_id for row in rows if row.schema_id)
             elif self._is_declaration_file(path):
                 if document := self._read_redefined_topic(path):
                     redefined[document.topic.name.schema_id] = document
@@ -487,26 +487,26 @@ class CommitRecorder:
 
         # Definitions of the changed schemas
         path_set = {*changed_paths}
-        for schema in using.union(redefined) - declared:
-            if not self._record_new_definition(schema, redefined.get(schema), path_set):
-                declared.add(schema)
+        for schema_id in using.union(redefined) - declared:
+            if not self._record_new_definition(schema_id, redefined.get(schema_id), path_set):
+                declared.add(schema_id)
         if self._include is None or self._project.path in path_set:
             self._include = read_include_at(self._repository, self._writer.read_current(), self._project)
-        remaining_schemas = sorted(schema for schema in declared if schema > recorded.schema)
+        remaining_schemas = sorted(schema_id for schema_id in declared if schema_id > recorded.schema_id)
         if remaining_schemas:
             # Files that several topics share are read once for all of them.
             definitions = Definitions(
                 self._files, shared=self._definition_files, blob=self._files.blob, include=self._include
             )
-            documents_by_schema = {schema: self._list_documents(schema) for schema in remaining_schemas}
+            documents_by_schema = {schema_id: self._list_documents(schema_id) for schema_id in remaining_schemas}
             # A topic that is declared twice has a problem, and its definitions are not read.
             documents = [sources[0][0] for sources in documents_by_schema.values() if len(sources) == 1]
             self._digests.compile(
                 [declaration for document in documents for declaration in document.declarations], definitions
             )
-            for schema, sources in documents_by_schema.items():
-                self._record_topics(schema, sources, definitions)
-                if self._writer.record_part(RecordedPart(len(changed_paths), schema)):
+            for schema_id, sources in documents_by_schema.items():
+                self._record_topics(schema_id, sources, definitions)
+                if self._writer.record_part(RecordedPart(len(changed_paths), schema_id)):
                     on_save()
         self._writer.end()
 
@@ -578,19 +578,19 @@ class CommitRecorder:
             # If a declaration cannot be read now, its last readable state counts.
             new_names = {name for name, _, _ in new_rows}
             new_rows += [
-                (row.name, row.schema, row.blob or (old_entry.blob if old_entry else None))
+                (row.name, row.schema_id, row.blob or (old_entry.blob if old_entry else None))
                 for row in old_rows
                 if row.name not in new_names
             ]
         self._writer.record_problems(path, [(None, problem) for problem in problems])
         self._writer.record_declarations(path, new_rows)
-        removed_namespaces = {row.name for row in old_rows if row.schema is None} - {name for name, _, _ in new_rows}
+        removed_namespaces = {row.name for row in old_rows if row.schema_id is None} - {name for name, _, _ in new_rows}
         if removed_namespaces:
             remaining_names = {row.name for row in self._writer.list_declarations_of(None)}
             for name in removed_namespaces - remaining_names:
                 self._writer.set_schema_properties(name, EMPTY)
-        schemas = [*(row.schema for row in old_rows), *(schema for _, schema, _ in new_rows)]
-        return {schema for schema in schemas if schema}
+        schemas = [*(row.schema_id for row in old_rows), *(schema_id for _, schema_id, _ in new_rows)]
+        return {schema_id for schema_id in schemas if schema_id}
 
     def _read_documents(self, path: str, blob: str | None) -> Documents:
         """Read the declarations of a blob at `path`; `blob` is None if the path is not a file, which is a problem."""
@@ -615,25 +615,25 @@ class CommitRecorder:
         return documents
 
     def _record_new_definition(
-        self, schema: str, document: TopicDocument | None, changed_paths: AbstractSet[str]
+        self, schema_id: str, document: TopicDocument | None, changed_paths: AbstractSet[str]
     ) -> bool:
         """Record the definition of a schema whose declaration is otherwise the recorded one.
 
         Args:
-            schema: the schema, of which a file or the inline definition changed.
+            schema_id: the schema, of which a file or the inline definition changed.
             document: its new document, if the inline definition changed.
             changed_paths: the changed files.
 
         Returns:
             Whether that was possible: the definition is in Avro, and has no problems.
         """
-        recorded = self._recorded_topics.get(schema)
+        recorded = self._recorded_topics.get(schema_id)
         if recorded is None:
             return False
         old_document, path, parts = recorded
         if (
             document
-            or not select_dependencies(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys()
+            or not select_dependencies(changed_paths, self._writer.list_definition_files(schema_id)) <= parts.taken.keys()
         ):
             document = document or old_document
             if document.topic is not old_document.topic or document.clients or document.schema is None:
@@ -642,30 +642,30 @@ class CommitRecorder:
             if new_parts is None:
                 return False
             parts = new_parts
-            self._recorded_topics[schema] = RecordedTopic(document, path, parts)
-            self._writer.record_definition_files(schema, parts.paths)
+            self._recorded_topics[schema_id] = RecordedTopic(document, path, parts)
+            self._writer.record_definition_files(schema_id, parts.paths)
         combined = self._digests.combine(parts)
         if combined is None:
             return False
         row = DefinitionRow("", parts.type.name, combined.digest, is_plain=combined.is_plain)
         topic = old_document.topic
-        self._writer.set_definitions(schema, topic.name.domain, path, [row], topic.generation)
+        self._writer.set_definitions(schema_id, topic.name.domain, path, [row], topic.generation)
         return True
 
-    def _list_documents(self, schema: str) -> list[tuple[TopicDocument, str]]:
+    def _list_documents(self, schema_id: str) -> list[tuple[TopicDocument, str]]:
         """Return the documents that declare a schema's topics, with their paths; a valid schema has at most one."""
-        rows = self._writer.list_declarations_of(schema)
+        rows = self._writer.list_declarations_of(schema_id)
         if len(rows) > 1:
             # While files move from a previous root to a current one, both may declare the topic; the current one counts.
             rows = [row for row in rows if self._is_in_current_roots(row.path)] or rows
         return [(self._read_topic_document(row), row.path) for row in rows]
 
     def _record_topics(
-        self, schema: str, declared: Sequence[tuple[TopicDocument, str]], definitions: Definitions
+        self, schema_id: str, declared: Sequence[tuple[TopicDocument, str]], definitions: Definitions
     ) -> None:
-        """Record the current declarations of a schema's topics (tenant/namespace/topic)."""
+        """Record the current declarations of a schema's topics."""
         documents = [document for document, _ in declared]
-        self._recorded_topics.pop(schema, None)
+        self._recorded_topics.pop(schema_id, None)
         problems: list[tuple[TopicDocument, Problem]] = []
         for document in documents[1:]:
             message = f"{document.topic.name} is declared twice, first at {documents[0].source}"
@@ -682,13 +682,13 @@ class CommitRecorder:
                 paths |= inspection.paths
                 problems += [(document, problem) for problem in inspection.problems]
                 if inspection.depends_on_protoc and self._is_approved:
-                    self._writer.set_undecided(schema, inspection.problems[0])
+                    self._writer.set_undecided(schema_id, inspection.problems[0])
                 if inspection.digest:
                     row = DefinitionRow(key, inspection.type.name, inspection.digest, is_plain=inspection.is_plain)
                     definition_rows.append(row)
                     if not document.kinds and inspection.parts:
-                        self._recorded_topics[schema] = RecordedTopic(document, declared[0][1], inspection.parts)
-            self._writer.record_definition_files(schema, paths)
+                        self._recorded_topics[schema_id] = RecordedTopic(document, declared[0][1], inspection.parts)
+            self._writer.record_definition_files(schema_id, paths)
             if document.kinds and not problems:
                 results = [definitions.read(declaration) for declaration in document.declarations]
                 infos = [result.info for result in results if result.info]
@@ -697,23 +697,23 @@ class CommitRecorder:
                     row._replace(record=get_record_name(info)) for row, info in zip(definition_rows, infos, strict=True)
                 ]
         notes = [(str(document.topic.name), problem) for document, problem in problems]
-        self._writer.record_problems(schema, notes, is_topic=True)
+        self._writer.record_problems(schema_id, notes, is_topic=True)
         # Without a problem there is at most one document.
         declared_domain = documents[0].topic.name.domain if documents else None
         for domain in DOMAINS:
-            state = self._writer.find_state(schema, domain)
+            state = self._writer.find_state(schema_id, domain)
             if not problems and domain == declared_domain:
                 topic = documents[0].topic
-                self._writer.set_definitions(schema, domain, declared[0][1], definition_rows, topic.generation)
+                self._writer.set_definitions(schema_id, domain, declared[0][1], definition_rows, topic.generation)
                 self._writer.set_policies(str(topic.name), topic.policies)
             elif state is None or state.deleted:
                 continue
             elif not problems:
                 deleted = StateRow(deleted=True, number=None, since=self._writer.step, path=state.path)
-                self._writer.set_state(schema, domain, deleted)
+                self._writer.set_state(schema_id, domain, deleted)
             elif state.as_of is None:
                 # The topic's state before this step still counts.
-                self._writer.set_state(schema, domain, state._replace(as_of=self._writer.step - 1))
+                self._writer.set_state(schema_id, domain, state._replace(as_of=self._writer.step - 1))
 
     def _read_topic_document(self, declaration: DeclarationRow) -> TopicDocument:
         current = self._files.entry(declaration.path)
