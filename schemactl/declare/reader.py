@@ -924,7 +924,7 @@ def topic_to_values(document: TopicDocument) -> tuple[Any, ...]:
         str(topic.name),
         _policies_to_values(topic.policies),
         topic.metadata.values(),
-        (document.source.line, document.source.column),
+        (document.source.line, document.source.column, document.source.end_column),
         topic.renamed_from and str(topic.renamed_from),
         topic.kinds_compatibility and topic.kinds_compatibility.value,
         tuple(map(_get_client_values, topic.clients)),

@@ -19,6 +19,9 @@ from schemactl.history.store import Store
 _KIND: Final = "definitions"
 """The name of the saved file in the store."""
 
+_REWRITE_SHARE: Final = 0.01
+"""The share of new entries from which on the file is written: writing a long history takes longer than reading a few files again."""
+
 Key = tuple[Any, ...]
 """Everything that an entry depends on, as plain values."""
 
@@ -36,7 +39,7 @@ class SavedDefinitions:
         self._saved: dict[str, dict[Key, Any]] = marshal.loads(content) if content else {}  # noqa: S302  see `store`
         # The entries of this run, which replace the saved ones of their topics.
         self._current: dict[str, dict[Key, Any]] = defaultdict(dict)
-        self._has_new = False
+        self._new_count = 0
 
     def has(self, schema: str, key: Key) -> bool:
         """Return whether an entry is saved."""
@@ -57,15 +60,15 @@ class SavedDefinitions:
     def add_definition(self, schema: str, key: Key, info: SchemaInfo) -> None:
         """Add a definition, unless its content depends on an installed protoc."""
         if SPECS[info.type].language in ("avro", "") and info.proto is None:
-            source = info.source and (info.source.path, info.source.line, info.source.column)
+            source = info.source and (info.source.path, info.source.line, info.source.column, info.source.end_column)
             self._add(schema, key, (info.schema, {**info.properties}, source, bool(info.locator), bool(info.editor)))
 
     def save(self) -> None:
-        """Save the entries if this run has added any."""
-        if self._has_new:
+        """Save the entries if this run has added enough."""
+        if self._new_count > _REWRITE_SHARE * sum(map(len, self._saved.values())):
             self._store.write(_KIND, marshal.dumps({**self._saved, **self._current}))
-            self._has_new = False
+            self._new_count = 0
 
     def _add(self, schema: str, key: Key, values: tuple[Any, ...]) -> None:
         self._current[schema][key] = values
-        self._has_new = True
+        self._new_count += 1
