@@ -104,7 +104,9 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
             target_report = make_short_drift_report(report) if args.summary else make_drift_report(report, namespaces)
             # The JSON has the version numbers of every topic.
             document = target_report, make_drift_document(report, namespaces) if has_json else {}
-            return document, _exit_code(report, detailed=args.detailed_exitcode)
+            if any(not topic.recorded for topic in report.apart):
+                return document, NEGATIVE
+            return document, CHANGES if report.has_drift and args.detailed_exitcode else 0
 
         documents, codes = make_target_reports("drift", results, make_document)
         write_target_reports(documents, outputs, context)
@@ -132,9 +134,3 @@ def _note_unapproved_record(target: OpenTarget) -> Iterator[str]:
         place.target, place.project, repository, target.approved
     ):
         yield f"{record.path} in the working tree differs from the approved one, and counts once it is merged"
-
-
-def _exit_code(report: DriftReport, *, detailed: bool) -> int:
-    if any(not topic.recorded for topic in report.number_mismatches):
-        return NEGATIVE
-    return CHANGES if report.has_drift and detailed else 0
