@@ -92,13 +92,19 @@ def space_without_retention(broker: brokers.Broker, tmp_path: Path) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def spark_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    """Run commands in one process, which starts Java once."""
+def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment variables that give a new Spark the settings for small queries."""
     settings = tmp_path_factory.mktemp("settings")
     (settings / "spark-defaults.conf").write_text(SMALL_QUERIES)
+    return {"SPARK_CONF_DIR": str(settings)}
+
+
+@pytest.fixture(scope="session")
+def spark_console(spark_settings: dict[str, str]) -> Iterator[Console]:
+    """Run commands in one process, which starts Java once."""
     # Local workers use the running Python, not the one that the setting names for clusters.
-    more = {"SPARK_CONF_DIR": str(settings), "PYSPARK_PYTHON": "/nowhere/python"}
-    with open_console(shop.make_environment() | more) as resource:
+    more = {"PYSPARK_PYTHON": "/nowhere/python"}
+    with open_console(shop.make_environment() | spark_settings | more) as resource:
         yield resource
 
 
