@@ -175,7 +175,9 @@ def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]
     )
 
 
-def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(shop_folder: Path, run: Run) -> None:
+def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
+    shop_folder: Path, run: Run, spark_settings: dict[str, str]
+) -> None:
     archive = shop_folder.parent / "archive"
     for copy in range(3, 8):
         shutil.copy(archive / "1.parquet", archive / f"{copy}.parquet")
@@ -183,7 +185,7 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(shop_fol
     evil = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(77)\n"
     for name in {*sys.stdlib_module_names, "numpy", "pyarrow", "pyspark", "py4j", "schemactl", "google"}:
         (shop_folder / f"{name}.py").write_text(evil)
-    started = start(shop_folder, "--files-at-once", "1", "--format", "delta")
+    started = start(shop_folder, "--files-at-once", "1", "--format", "delta", **spark_settings)
     # Of the first batch, which has a rejected message, the first of two commits.
     while started.poll() is None and not (shop_folder.parent / "lake_rejected/_delta_log").exists():
         time.sleep(0.05)
