@@ -51,6 +51,56 @@ def name_rejected_table(path: str | PathLike[str], format: Format) -> str:  # no
     return f"{location}/{REJECTED}" if format == "parquet" else f"{location}{REJECTED}"
 
 
+@dataclass
+class KindsLanding:
+    """The tables of a topic with several kinds of events, and how messages are landed in them; see `land_kinds`."""
+
+    codec: KindsCodec
+    path: str | PathLike[str]
+    names_by_kind: FormerNamesByKind
+    options: LandingOptions
+
+    def list_tables(self) -> Iterator[tuple[str, str, LandingOptions]]:
+        """Yield each kind with the location of its rows, and the options of its landing."""
+        format_: Format = self.options.get("format", "parquet")
+        rejected = self.options.get("rejected") or name_rejected_table(self.path, format_)
+        for kind in self.codec.codecs:
+            kind_options = {**self.options, "rejected": rejected, "former_names": self.names_by_kind.get(kind, {})}
+            yield kind, name_table(self.path, kind, format_), cast("LandingOptions", kind_options)
+
+    def check(self, messages: DataFrame, *, overwrite: bool = False) -> None:
+        """Check, before anything is written, that messages with these columns can be landed.
+
+        Raises:
+            Exception: like `land`.
+        """
+        if self.options.get("version", "") is None:
+            raise WrongArgument(
+                "a message without a schema version does not show its kind: name the column with the versions, or land one kind alone"
+            )
+        for kind, table_path, table_options in self.list_tables():
+            prepare_landing(messages, self.codec.codecs[kind], table_path, table_options, overwrite=overwrite)
+
+    def run(
+        self, messages: DataFrame, transaction: Transaction | None, *, overwrite: bool = False
+    ) -> dict[str, Landed]:
+        """Land the messages, one kind after the other, and return the result for each kind."""
+        self.check(messages, overwrite=overwrite)
+        result: dict[str, Landed] = {}
+        with _cache(messages):
+            for kind, table_path, table_options in self.list_tables():
+                landing = prepare_landing(
+                    messages,
+                    self.codec.codecs[kind],
+                    table_path,
+                    table_options,
+                    overwrite=overwrite,
+                    is_first=not result,
+                )
+                result[kind] = landing.run(messages, transaction)
+        return result
+
+
 def land_kinds(
     messages: DataFrame,
     codec: KindsCodec,
@@ -82,44 +132,32 @@ def land_kinds(
         Exception: like `land`.
     """
     transaction = check_arguments(messages, mode, options, txnVersion)
+    landing = KindsLanding(codec, path, names_by_kind, options)
     if mode not in ("append", "overwrite"):
-        for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
+        for kind, table_path, table_options in landing.list_tables():
             if make_landing_tables(table_path, table_options)[0].partitioned_by() is not None:
                 if mode == "ignore":
                     return {key: Landed() for key in codec.codecs}
                 raise FileExistsError(
                     f"{table_path} has rows of {kind} already: land with mode append or overwrite, or elsewhere"
                 )
-    return _land(messages, codec, path, names_by_kind, options, transaction, overwrite=mode == "overwrite")
+    return landing.run(messages, transaction, overwrite=mode == "overwrite")
 
 
 @dataclass
-class KindsSink:
+class KindsSink(KindsLanding):
     """A function for `foreachBatch` that lands each batch like `land_kinds`.
 
     `landed` has the sum of its batches for each kind; it stays empty if Spark calls a copy of the function in another process.
     """
 
-    codec: KindsCodec
-    path: str | PathLike[str]
-    names_by_kind: FormerNamesByKind
-    options: LandingOptions
     landed: dict[str, Landed] = field(default_factory=dict)
 
     def __call__(self, messages: DataFrame, batch: int) -> None:
         """Land a batch; a table that has it already is not changed."""
         transaction = make_batch_transaction(messages.sparkSession, self.options, batch)
-        landed = _land(messages, self.codec, self.path, self.names_by_kind, self.options, transaction, overwrite=False)
-        for kind, landed_of_kind in landed.items():
-            self.landed[kind] = self.landed.get(kind, Landed()) + landed_of_kind
-
-    def check(self, messages: DataFrame) -> None:
-        """Check that messages with these columns can be landed.
-
-        Raises:
-            Exception: like `land`.
-        """
-        _check(messages, self.codec, self.path, self.names_by_kind, self.options, overwrite=False)
+        for kind, landed in self.run(messages, transaction).items():
+            self.landed[kind] = self.landed.get(kind, Landed()) + landed
 
 
 def replay_kinds(
@@ -137,7 +175,7 @@ def replay_kinds(
     """
     return {
         kind: replay_with(session, KindReplayCodec(codec.codecs, kind), table_path, table_options)
-        for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options)
+        for kind, table_path, table_options in KindsLanding(codec, path, names_by_kind, options).list_tables()
     }
 
 
@@ -173,56 +211,6 @@ def view_kinds(
             if not (error.getCondition() or "").startswith(_NO_TABLE):
                 raise
     return views
-
-
-def _list_tables(
-    codec: KindsCodec, path: str | PathLike[str], names_by_kind: FormerNamesByKind, options: LandingOptions
-) -> Iterator[tuple[str, str, LandingOptions]]:
-    """Yield each kind with the location of its rows, and the options of its landing."""
-    format_: Format = options.get("format", "parquet")
-    rejected = options.get("rejected") or name_rejected_table(path, format_)
-    for kind in codec.codecs:
-        kind_options = {**options, "rejected": rejected, "former_names": names_by_kind.get(kind, {})}
-        yield kind, name_table(path, kind, format_), cast("LandingOptions", kind_options)
-
-
-def _check(
-    messages: DataFrame,
-    codec: KindsCodec,
-    path: str | PathLike[str],
-    names_by_kind: FormerNamesByKind,
-    options: LandingOptions,
-    *,
-    overwrite: bool,
-) -> None:
-    """Raise WrongArgument before anything is written if one of the tables does not accept its rows."""
-    if options.get("version", "") is None:
-        raise WrongArgument(
-            "a message without a schema version does not show its kind: name the column with the versions, or land one kind alone"
-        )
-    for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
-        prepare_landing(messages, codec.codecs[kind], table_path, table_options, overwrite=overwrite)
-
-
-def _land(
-    messages: DataFrame,
-    codec: KindsCodec,
-    path: str | PathLike[str],
-    names_by_kind: FormerNamesByKind,
-    options: LandingOptions,
-    transaction: Transaction | None,
-    *,
-    overwrite: bool,
-) -> dict[str, Landed]:
-    _check(messages, codec, path, names_by_kind, options, overwrite=overwrite)
-    result: dict[str, Landed] = {}
-    with _cache(messages):
-        for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
-            landing = prepare_landing(
-                messages, codec.codecs[kind], table_path, table_options, overwrite=overwrite, is_first=not result
-            )
-            result[kind] = landing.run(messages, transaction)
-    return result
 
 
 @contextmanager
