@@ -194,7 +194,7 @@ class History:
         self.grown: frozenset[str] = frozenset()
         self._repository = repository
         self._project = project
-        self._commit = functools.state(state.read_commit)
+        self._commit = functools.cache(state.read_commit)
         self._definitions = DefinitionLoader(repository, project, state, self._commit)
         self.tip = self._commit(state.step) if state.step >= 0 else None
         self.catalog = Catalog(
@@ -662,7 +662,7 @@ class DefinitionLoader:
         self._state = state
         self._read_commit = read_commit
         self._saved: SavedDefinitions | None = None
-        self._key = functools.state(self._make_key)
+        self._key = functools.cache(self._make_key)
         # A state caches its rows, and many definitions belong to the same step. A history has too many steps to cache all states.
         self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(state.at_step)
         self._project_steps = functools.cache(lambda: state.list_steps_at(project.path))
@@ -686,12 +686,12 @@ class DefinitionLoader:
 
     def read_topic(self, step: int, path: str, schema_id: str) -> Topic:
         """Read a declared topic without its schema; clients whose own definition is unreadable are omitted."""
-        key = self._key(step, path, schema) if self._saved else ()
-        if self._saved and (values := self._saved.find(schema, key)):
-            return topic_from_values(values, shown(path), lambda pointer: self._locate(step, path, schema, pointer))
+        key = self._key(step, path, schema_id) if self._saved else ()
+        if self._saved and (values := self._saved.find(schema_id, key)):
+            return topic_from_values(values, shown(path), lambda pointer: self._locate(step, path, schema_id, pointer))
         document = self.topic(step, path, schema_id)
         if self._saved:
-            self._saved.add_topic(schema, key, document)
+            self._saved.add_topic(schema_id, key, document)
         if not document.clients:
             return document.topic
         with self._lock:
@@ -714,7 +714,7 @@ class DefinitionLoader:
         read = functools.partial(self._read_info, version.step, version.path, schema_id, rendering, version.kind)
 
         def read_version() -> SchemaInfo:
-            return self._read_saved(schema, self._make_version_key(version), type_, read)
+            return self._read_saved(schema_id, self._make_version_key(version), type_, read)
 
         return DeferredInfo.of(
             type_,
@@ -743,8 +743,8 @@ class DefinitionLoader:
             return info.load() if is_same else self._read_info(step, path, schema_id, rendering, kind)
 
         def read_current() -> SchemaInfo:
-            key = (*self._key(step, path, schema), kind) if self._saved else ()
-            return self._read_saved(schema, key, info.type, read)
+            key = (*self._key(step, path, schema_id), kind) if self._saved else ()
+            return self._read_saved(schema_id, key, info.type, read)
 
         return DeferredInfo.of(info.type, read_current, digest=version.digest)
 
@@ -762,19 +762,19 @@ class DefinitionLoader:
 
     def has_saved(self, topic: TopicName) -> bool:
         """Return whether the current declaration of a topic is saved, with all its versions."""
-        state = self._cache.find_state(topic.schema_id, topic.domain)
+        state = self._state.find_state(topic.schema_id, topic.domain)
         if self._saved is None or state is None:
             return False
-        keys = [self._make_version_key(version) for version in self._cache.list_versions(topic.schema_id)]
+        keys = [self._make_version_key(version) for version in self._state.list_versions(topic.schema_id)]
         if not state.deleted:
-            step = self._cache.step if state.as_of is None else state.as_of
+            step = self._state.step if state.as_of is None else state.as_of
             keys.append(self._key(step, state.path, topic.schema_id))
         return all(self._saved.has(topic.schema_id, key) for key in keys)
 
-    def _make_key(self, step: int, path: str, schema: str) -> Key:
+    def _make_key(self, step: int, path: str, schema_id: str) -> Key:
         """Return everything that the declaration of a topic after a step depends on, with its definition."""
         with self._lock:
-            entries = self._read_entries(step, path, schema)
+            entries = self._read_entries(step, path, schema_id)
         # A blob that counts in place of an unreadable one is a string, and a file an `Entry`.
         return path, *(
             (file, *entry) if isinstance(entry, Entry) else (file, entry) for file, entry in sorted(entries.items())
@@ -783,11 +783,11 @@ class DefinitionLoader:
     def _make_version_key(self, version: VersionRow) -> Key:
         return self._read_commit(version.step).id, version.path, version.kind
 
-    def _read_saved(self, schema: str, key: Key, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
+    def _read_saved(self, schema_id: str, key: Key, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
         """Return a saved definition, whose files are only read for places and edits; or read it, and add it."""
         if self._saved is None:
             return read()
-        if values := self._saved.find(schema, key):
+        if values := self._saved.find(schema_id, key):
             definition, properties, source, has_locator, has_editor = values
             return SchemaInfo(
                 type_,
@@ -798,11 +798,11 @@ class DefinitionLoader:
                 editor=functools.partial(edit_again, read) if has_editor else None,
             )
         info = read()
-        self._saved.add_definition(schema, key, info)
+        self._saved.add_definition(schema_id, key, info)
         return info
 
-    def _locate(self, step: int, path: str, schema: str, pointer: str) -> Source:
-        document = self.topic(step, path, schema)
+    def _locate(self, step: int, path: str, schema_id: str, pointer: str) -> Source:
+        document = self.topic(step, path, schema_id)
         return document.topic.locate(pointer) or document.source
 
     # Files

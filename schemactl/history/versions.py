@@ -633,7 +633,8 @@ class CommitRecorder:
         old_document, path, parts = recorded
         if (
             document
-            or not select_dependencies(changed_paths, self._writer.list_definition_files(schema_id)) <= parts.taken.keys()
+            or not select_dependencies(changed_paths, self._writer.list_definition_files(schema_id))
+            <= parts.taken.keys()
         ):
             document = document or old_document
             if document.topic is not old_document.topic or document.clients or document.schema is None:
