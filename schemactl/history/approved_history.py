@@ -673,6 +673,8 @@ class DefinitionLoader:
         self._definitions = functools.lru_cache(_MAX_CACHED_STEPS)(self._create_definitions)
         self._definition_files = DefinitionFileCache()
         self._texts = functools.lru_cache(1)(self._read_texts)
+        # Every version of a topic has the same answer.
+        self._may_mention = functools.cache(self._search_texts)
         # The git process answers one request at a time.
         self._lock = RLock()
         weakref.finalize(self, repository.close)
@@ -857,7 +859,7 @@ class DefinitionLoader:
                 if entry.kind == "file"
             )
 
-    def _may_mention(self, schema_id: str, name: str) -> bool:
+    def _search_texts(self, schema_id: str, name: str) -> bool:
         """Return whether any definition of a topic may mention a name: its files are searched, which takes a tenth of reading them."""
         text = self._texts(schema_id)
         return text is None or re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", text) is not None
