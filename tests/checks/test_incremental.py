@@ -98,7 +98,7 @@ class Checks:
                 files = history.HashedFiles(worktree, repository.object_format)
             cache = self.cache(files)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(reader, "format_problems", record_problem)
+                patch.setattr(reader, "find_format_problems", record_problem)
                 declared = reader.read(files, PROJECT, cache=cache)
             self.content = cache.content() or self.content
             return Reading(observe(declared), observe(reader.read(files, PROJECT)), judged)

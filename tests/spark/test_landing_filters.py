@@ -95,14 +95,13 @@ def test_filters_find_the_rows_that_they_find_in_spark_s_own_files(
         f"{output_folder}/by=us", f"{output_folder}/by=spark"
     )
     conditions = [*(condition for column in COLUMNS for condition in _make_conditions(column)), *LISTS]
-    table.createOrReplaceTempView("landed")
     # A separate scan for each condition, and all in one task. One statement is analyzed once, not again with each union.
     scans = [
-        f"SELECT {number} AS number, by, id FROM landed WHERE {text}"  # noqa: S608  conditions of this file
+        f"SELECT {number} AS number, by, id FROM {{rows}} WHERE {text}"  # noqa: S608  conditions of this file
         for number, text in enumerate(conditions)
     ]
     ids_by_scan: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for row in spark_session.sql(" UNION ALL ".join(scans)).coalesce(1).collect():
+    for row in spark_session.sql(" UNION ALL ".join(scans), rows=table).coalesce(1).collect():
         ids_by_scan[row["number"], row["by"]].append(row["id"])
     for number, condition in enumerate(conditions):
         assert sorted(ids_by_scan[number, "us"]) == sorted(ids_by_scan[number, "spark"]), condition
