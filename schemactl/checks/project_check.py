@@ -190,7 +190,7 @@ def _check_files(
 
 
 def _judge(inputs: CheckInputs) -> CheckReport:
-    """JudgingFiles the change by the approved judging files, and also by its own if it changes them.
+    """Judge the change by the approved judging files, and also by its own if it changes them.
 
     Raises:
         DeclarationError: if the files contradict the history.
