@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.drift_acceptance import accept_drift
-from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
+from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
+    Outputs,
     TargetDocument,
     add_formats,
     make_target_reports,
@@ -20,6 +21,7 @@ from schemactl.cli.report_files import (
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.target_selection import OpenTarget, TargetSelection, add_targets, open_targets
 from schemactl.cli.topic_selection import add_filters
+from schemactl.core.deadline import run_within
 from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
 from schemactl.report import TARGET_FORMATS
 
@@ -51,7 +53,7 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
     add_formats(parser, TARGET_FORMATS)
     add_parallel(parser)
-    add_command_timeout(parser)
+    add_timeout(parser)
     add_options(
         parser,
         "--summary: only the sums: one line for each kind of difference",
@@ -76,24 +78,25 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         TargetSelection.from_arguments(args).require_one(
             "--accept", "schemactl drift --target {} --accept --reason TEXT".format
         )
-        return accept_drift(args, context)
+        return run_within(args.timeout, lambda _: accept_drift(args, context))
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} requires --accept")
-    from schemactl.deploy.geo_replication import replicated
-    from schemactl.report.drift import make_drift_report, make_short_drift_report
-    from schemactl.report.drift_json import make_drift_document
-
     outputs = parse_outputs(args.format, TARGET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError(
             "--summary cannot be combined with --format json, which has every difference", fix="remove --summary"
         )
-    selection = TargetSelection.from_arguments(args)
-    with (
-        write_error_reports("drift", selection, outputs, context),
-        open_targets(selection, context, prints_notes=False) as targets,
-    ):
+    with write_error_reports("drift", TargetSelection.from_arguments(args), outputs, context):
+        return run_within(args.timeout, lambda _: _run_drift(args, context, outputs))
+
+
+def _run_drift(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
+    from schemactl.deploy.geo_replication import replicated
+    from schemactl.report.drift import make_drift_report, make_short_drift_report
+    from schemactl.report.drift_json import make_drift_document
+
+    with open_targets(TargetSelection.from_arguments(args), context, prints_notes=False) as targets:
         last_applies = {target.name: read_last_apply(target.place, (), target.context) for target in targets.targets}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         results = find_drifts(targets, scope)

@@ -17,7 +17,6 @@ from schemactl.cli.reading_setup import ReadingSetup, add_recursion_depth
 from schemactl.cli.states import States
 from schemactl.cli.target_selection import add_target, choose_approved_target
 from schemactl.cli.topic_selection import VERSION_HELP, add_filters, resolve_output_file, select_readable
-from schemactl.core.deadline import run_within
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, join_first
 from schemactl.core.project import ClassKind
 from schemactl.core.wording import format_count
@@ -273,7 +272,7 @@ def _find_rejection(args: argparse.Namespace, context: Context, check_cache: Che
         requires_base=False,
     )
     try:
-        report = run_within(None, lambda deadline: check_project(request, deadline, repository=context.repository))
+        report = check_project(request, context.deadline, repository=context.repository)
     except DeclarationError:
         # The caller reports the problems of requested topics, and the package has the others as approved.
         return None

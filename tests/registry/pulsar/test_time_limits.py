@@ -203,6 +203,20 @@ def test_command_ends_at_its_time_limit(tmp_path: Path, arguments: tuple[str, ..
     assert "GIT_TRACE" not in run.text
 
 
+@pytest.mark.parametrize("command", ["plan", "drift"])
+def test_report_files_have_the_time_limit(tmp_path: Path, command: str) -> None:
+    with run_slow_server("silent") as server:
+        repository = make_repository(tmp_path / "repository", {"live": server.url})
+        report = repository / "report.json"
+        report.write_text("of an earlier run")
+        run = run_to_limit(repository, command, "--target", "live", "--format", f"json={report}")
+    assert run.code == 1
+    assert (
+        f"gave up after {run.limit_s} s while waiting for {server.url}: GET "
+        in json.loads(report.read_text())["problem"]
+    )
+
+
 def test_silent_issuer_of_tokens_is_named(tmp_path: Path) -> None:
     with run_slow_server("silent") as server:
         issuer = server.url
