@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NoReturn
 
 from .definition import InvalidDefinition
+from .wire_format import compute_max_precision
 
 PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NO_DEFAULT: Final = object()
@@ -494,11 +495,8 @@ def _parse_decimal(value: dict[str, Any], size: int | None) -> DecimalType | Non
         return None
     if not (0 < precision < 1 << 31 and 0 <= scale <= precision):
         return None
-    if size is not None:
-        # The digits that always fit, with the overflow of Java's ints (LogicalTypes.Decimal.maxPrecision).
-        bits = (8 * size - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
-        if precision > math.floor(math.log10(2) * bits):
-            return None
+    if size is not None and precision > compute_max_precision(size):
+        return None
     return DecimalType(precision, scale)
 
 

@@ -1,6 +1,8 @@
-"""Encode and decode variable-length integers, and split a KEY_VALUE into its parts, for messages and for stored definitions."""
+"""Encode and decode variable-length integers, split a KEY_VALUE into its parts, and compute how many digits fit in a fixed."""
 
 from __future__ import annotations
+
+import math
 
 from .definition import Unreadable
 
@@ -90,3 +92,12 @@ class InvalidPair(Unreadable):
         self.part = part
         self.length = length
         self.remaining = remaining
+
+
+def compute_max_precision(size: int) -> int:
+    """Return the number of digits that always fit in a fixed of `size` bytes.
+
+    Source: LogicalTypes.Decimal.maxPrecision, which computes with Java's ints: they overflow from 268,435,456 bytes on.
+    """
+    bits = (8 * size - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
+    return math.floor(math.log10(2) * bits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any, Final
 
 from schemactl.codec.avro_schema import JAVA_CLASSES
 from schemactl.codec.definition import MAX_COLUMNS, MAX_PRECISION, RESERVED_NAMES
+from schemactl.codec.wire_format import compute_max_precision
 from schemactl.codegen import spark_types
 from schemactl.codegen.codecs import get_nanoseconds
 from schemactl.codegen.spark_types import (
@@ -407,9 +407,7 @@ def _find_decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
         return None
     max_precision = (1 << 31) - 1
     if isinstance(schema, avro.Fixed):
-        # LogicalTypes.Decimal.maxPrecision, which computes with Java's ints.
-        bits = (8 * schema.size - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
-        max_precision = math.floor(math.log10(2) * bits)
+        max_precision = compute_max_precision(schema.size)
     if not 0 < precision <= max_precision:
         return None
     if precision > MAX_PRECISION:

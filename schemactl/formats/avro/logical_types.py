@@ -8,7 +8,6 @@ Sources: the sections "Logical Types" and "Schema Resolution" of the specificati
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
@@ -16,6 +15,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from schemactl.codec.wire_format import compute_max_precision
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.json_pointer import join_pointer
 from schemactl.core.schema import Release
@@ -162,7 +162,7 @@ def value_type_of(schema: Schema) -> ValueType | None:
     precision, scale = properties.get("precision"), properties.get("scale", 0)
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision == 0:
         return plain
-    if isinstance(schema, Fixed) and precision > math.floor(math.log10(2) * (8 * schema.size - 1)):
+    if isinstance(schema, Fixed) and precision > compute_max_precision(schema.size):
         return plain
     return ValueType(schema.type, logical, precision, scale)
 
