@@ -22,6 +22,9 @@ _KIND: Final = "definitions"
 _REWRITE_SHARE: Final = 0.01
 """The share of new entries from which on the file is written: writing a long history takes longer than reading a few files again."""
 
+_MAX_NEW: Final = 20_000
+"""The most new entries that a run saves. The first plan of a long history reads more, and would take more memory to save them than for the plan."""
+
 Key = tuple[Any, ...]
 """Everything that an entry depends on, as plain values."""
 
@@ -41,34 +44,37 @@ class SavedDefinitions:
         self._current: dict[str, dict[Key, Any]] = defaultdict(dict)
         self._new_count = 0
 
-    def has(self, schema: str, key: Key) -> bool:
+    def has(self, schema_id: str, key: Key) -> bool:
         """Return whether an entry is saved."""
-        return key in self._saved.get(schema, ())
+        return key in self._saved.get(schema_id, ())
 
-    def find(self, schema: str, key: Key) -> Any:
+    def find(self, schema_id: str, key: Key) -> Any:
         """Return the values of an entry, or None if it is not saved."""
-        values = self._saved.get(schema, {}).get(key)
+        values = self._saved.get(schema_id, {}).get(key)
         if values is not None:
-            self._current[schema][key] = values
+            self._current[schema_id][key] = values
         return values
 
-    def add_topic(self, schema: str, key: Key, document: TopicDocument) -> None:
+    def add_topic(self, schema_id: str, key: Key, document: TopicDocument) -> None:
         """Add a declared topic, unless clients have their own definitions."""
         if not document.clients:
-            self._add(schema, key, topic_to_values(document))
+            self._add(schema_id, key, topic_to_values(document))
 
-    def add_definition(self, schema: str, key: Key, info: SchemaInfo) -> None:
+    def add_definition(self, schema_id: str, key: Key, info: SchemaInfo) -> None:
         """Add a definition, unless its content depends on an installed protoc."""
         if SPECS[info.type].language in ("avro", "") and info.proto is None:
             source = info.source and (info.source.path, info.source.line, info.source.column, info.source.end_column)
-            self._add(schema, key, (info.schema, {**info.properties}, source, bool(info.locator), bool(info.editor)))
+            self._add(schema_id, key, (info.schema, {**info.properties}, source, bool(info.locator), bool(info.editor)))
 
     def save(self) -> None:
         """Save the entries if this run has added enough."""
-        if self._new_count > _REWRITE_SHARE * sum(map(len, self._saved.values())):
+        if _REWRITE_SHARE * sum(map(len, self._saved.values())) < self._new_count <= _MAX_NEW:
             self._store.write(_KIND, marshal.dumps({**self._saved, **self._current}))
             self._new_count = 0
 
-    def _add(self, schema: str, key: Key, values: tuple[Any, ...]) -> None:
-        self._current[schema][key] = values
+    def _add(self, schema_id: str, key: Key, values: tuple[Any, ...]) -> None:
         self._new_count += 1
+        if self._new_count <= _MAX_NEW:
+            self._current[schema_id][key] = values
+        else:
+            self._current.clear()
