@@ -674,7 +674,9 @@ class DefinitionLoader:
         self._definition_files = DefinitionFileCache()
         self._texts = functools.lru_cache(1)(self._read_texts)
         # Every version of a topic has the same answer.
-        self._may_mention = functools.cache(self._search_texts)
+        may_mention = functools.cache(self._search_texts)
+        # The versions of a topic, of which a history has thousands, share a test.
+        self._mention_test = functools.cache(lambda schema_id: functools.partial(may_mention, schema_id))
         # The git process answers one request at a time.
         self._lock = RLock()
         weakref.finalize(self, repository.close)
@@ -712,19 +714,17 @@ class DefinitionLoader:
 
         A `.proto` definition is in the form `rendering`, which follows from the current declaration, because today's clients use it.
         """
-        type_ = SchemaType[version.type]
-        read = functools.partial(self._read_info, version.step, version.path, schema_id, rendering, version.kind)
-
-        def read_version() -> SchemaInfo:
-            return self._read_saved(schema_id, self._make_version_key(version), type_, read)
-
         return DeferredInfo.of(
-            type_,
-            read_version,
+            SchemaType[version.type],
+            functools.partial(self._read_version, version, schema_id, rendering),
             digest=version.digest,
             is_plain=version.is_plain,
-            may_mention=functools.partial(self._may_mention, schema_id),
+            may_mention=self._mention_test(schema_id),
         )
+
+    def _read_version(self, version: VersionRow, schema_id: str, rendering: ProtoRendering) -> SchemaInfo:
+        read = functools.partial(self._read_info, version.step, version.path, schema_id, rendering, version.kind)
+        return self._read_saved(schema_id, self._make_version_key(version), SchemaType[version.type], read)
 
     def defer_current_info(
         self,
