@@ -9,8 +9,8 @@ of the responses, directly before the command:
 - `parallel`: as many connections as the command, a thread each, which is the fastest way to send them from Python;
 - `in turn`: one after another on one connection, as a plain script does.
 
-Printed are wall and CPU seconds (medians of the rounds), the wall time of each loop and the ratio to it, the CPU that the command takes
-more than the parallel loop for each topic, and the requests for each topic. A first apply has one round.
+Printed are wall and CPU seconds (medians of the rounds), and the wall time of each loop with the ratio to it. For each topic, it prints
+the requests, and the CPU that the command takes more than the parallel loop. A first apply has one round.
 """
 
 from __future__ import annotations

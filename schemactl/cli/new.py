@@ -265,10 +265,10 @@ def _place_given_file(path: Path, top: str, stem: str, start: Start) -> tuple[St
     """Return `start` with the path of the given file, and the file to copy it to if it is outside of the repository."""
     folder, base = posixpath.split(stem)
     if path.is_relative_to(top):
-        return replace(start, given=posixpath.relpath(path.relative_to(top).as_posix(), folder or ".")), {}
+        return replace(start, existing_path=posixpath.relpath(path.relative_to(top).as_posix(), folder or ".")), {}
     is_half = start.type is SchemaType.KEY_VALUE and not start.is_payload
     name = f"{base}{'.value' * is_half}{path.suffix}"
-    return replace(start, given=name), {posixpath.join(folder, name): path.read_bytes()}
+    return replace(start, existing_path=name), {posixpath.join(folder, name): path.read_bytes()}
 
 
 def _read_payload_type(path: Path) -> SchemaType | None:
@@ -292,10 +292,10 @@ def _find_references(start: Start, stem: str, files: Files, project: Project) ->
     from schemactl.declare.definition import Definitions, Include
 
     folder = posixpath.dirname(stem)
-    if not start.given or start.given.endswith(".binpb") or start.is_payload:
+    if not start.existing_path or start.existing_path.endswith(".binpb") or start.is_payload:
         return start
     try:
-        path = posixpath.normpath(posixpath.join(folder, start.given))
+        path = posixpath.normpath(posixpath.join(folder, start.existing_path))
         references = Definitions(files, include=Include.of(project)).find_references(path)
     except DeclarationError:
         return start

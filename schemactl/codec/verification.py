@@ -1,4 +1,4 @@
-"""Verify that messages can be decoded, and count those that cannot by version."""
+"""Count by version the messages that can and cannot be decoded."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Count(NamedTuple):
     unreadable: int = 0
     unreadable_with_approved: int = 0
 
-    def plus(self, more: Count) -> Count:
+    def add(self, other: Count) -> Count:
         """Return the sums of both, with the version of this one."""
-        return Count(self.version, *(left + right for left, right in zip(self[1:], more[1:], strict=True)))
+        return Count(self.version, *(left + right for left, right in zip(self[1:], other[1:], strict=True)))
 
 
 class DecodingResult(NamedTuple):
@@ -47,7 +47,7 @@ class DecodingResult(NamedTuple):
     reasons: pa.Array
     with_approved: pa.Array
 
-    def counts(self) -> Iterator[Count]:
+    def count_messages(self) -> Iterator[Count]:
         """Count the messages of each version."""
         unreadable = (column.is_valid().cast(pa.int64()) for column in (self.reasons, self.with_approved))
         table = pa.table([self.versions, *unreadable], names=["version", "unreadable", "with_approved"])
@@ -82,7 +82,7 @@ def sum_counts(counts: Iterable[Count]) -> list[Count]:
     """Add the counts of each version."""
     sums: dict[int | None, Count] = {}
     for count in counts:
-        sums[count.version] = sums.get(count.version, Count(count.version)).plus(count)
+        sums[count.version] = sums.get(count.version, Count(count.version)).add(count)
     return [*sums.values()]
 
 

@@ -48,12 +48,12 @@ class RowTypes:
         self._imports: set[str] = set()
         self._reserved_names = {*_RESERVED_NAMES, variable}
 
-    def of(self, spark_type: SparkType, *, nullable: bool, place: str = "Row") -> str:
+    def render(self, spark_type: SparkType, *, nullable: bool, place: str = "Row") -> str:
         """Return the type of a value; `place` is the name of a record without a name."""
         annotation = self._annotate(spark_type, place)
         return f"{annotation} | None" if nullable and annotation != "None" else annotation
 
-    def reserve(self, name: str) -> str:
+    def reserve_name(self, name: str) -> str:
         """Return the name of a class that no record has, as close to `name` as possible."""
         return self._make_name(name)
 
@@ -77,9 +77,9 @@ class RowTypes:
             case Decimal(is_int=is_int):
                 return self.use("int" if is_int else "Decimal")
             case SparkArray(element, contains_null):
-                return f"list[{self.of(element, nullable=contains_null, place=place)}]"
+                return f"list[{self.render(element, nullable=contains_null, place=place)}]"
             case SparkMap(value, contains_null, key):
-                return f"dict[{self._annotate(key, place)}, {self.of(value, nullable=contains_null, place=place)}]"
+                return f"dict[{self._annotate(key, place)}, {self.render(value, nullable=contains_null, place=place)}]"
             case Struct(fields):
                 return self._name_record(spark_type, fields, place)
 
@@ -90,7 +90,7 @@ class RowTypes:
         if key not in self._names_by_record:
             name = self._make_name(record.name or place)
             types = {
-                field.name: self.of(field.type, nullable=field.nullable, place=f"{name}_{field.name}")
+                field.name: self.render(field.type, nullable=field.nullable, place=f"{name}_{field.name}")
                 for field in fields
             }
             self._names_by_record[key] = name

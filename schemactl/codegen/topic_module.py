@@ -103,7 +103,7 @@ def make_topic_module(
     variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
     options = settings.options
     value, columns = value_of(reader, options, settings.release), struct_of(reader, options, settings.release)
-    row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
+    row = types.use("Any") if value is None else types.render(value.type, nullable=value.nullable, place=name)
     marked_versions = mark_other_kinds(approved.versions, approved.topic, reader)
     versions = _make_versions(marked_versions, schemas, known_versions)
     arguments = versions.arguments
@@ -143,13 +143,13 @@ def _make_kinds_module(
     """Generate the module of a topic with several kinds of events; arguments and errors are as for `make_topic_module`."""
     variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
     options = settings.options
-    class_name = types.reserve(f"{name}_kinds")
+    class_name = types.reserve_name(f"{name}_kinds")
     attributes, kinds, lines, schema_texts = "", {}, [], []
     for part in approved.kinds:
         key = part.topic.kind
         number, reader = part.reader
         value, columns = value_of(reader, options, settings.release), struct_of(reader, options, settings.release)
-        row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=key)
+        row = types.use("Any") if value is None else types.render(value.type, nullable=value.nullable, place=key)
         attributes += f"    {key}_: Topic[{row}]\n" if key in KINDS_ATTRIBUTES else f"    {key}: Topic[{row}]\n"
         arguments = _make_reader_arguments(part, f"{key}.reader", schemas, columns, settings)
         if columns is not None:

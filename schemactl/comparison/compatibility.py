@@ -25,7 +25,7 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, get_live_v
 
 
 class DataVerdict(NamedTuple):
-    """The effect of a proposed schema on data; the attributes are those of `Verdict`."""
+    """The effect of a proposed schema on data, with the attributes that `Verdict` describes."""
 
     state: DataState
     data: tuple[Breakage, ...] = ()

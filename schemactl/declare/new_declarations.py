@@ -76,7 +76,7 @@ class Start:
     Attributes:
         type: the schema type, or None for no schema.
         key, value: the schema types of the key and value of a KEY_VALUE schema.
-        given: the path of an existing definition, relative to the folder of the declaration, or "" to write a new one.
+        existing_path: the path of an existing definition, relative to the folder of the declaration, or "" to write a new one.
         message: the root message of an existing `.proto` file.
         references: the paths of the files whose types the existing definition uses, relative to the same folder.
         is_payload: whether the existing file is one for `pulsar-admin schemas upload`.
@@ -85,7 +85,7 @@ class Start:
     type: SchemaType | None
     key: SchemaType = SchemaType.STRING
     value: SchemaType = SchemaType.AVRO
-    given: str = ""
+    existing_path: str = ""
     message: str = ""
     references: tuple[str, ...] = ()
     is_payload: bool = False
@@ -161,7 +161,7 @@ def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, fil
         "doc": json.dumps(f"A message of {name}."),
     }
     if start.is_payload:
-        return {"payload": start.given}
+        return {"payload": start.existing_path}
     values: dict[str, Value] = {"type": type_.name}
     kind = SPECS[type_].declared_as
     if kind == "pair":
@@ -169,8 +169,8 @@ def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, fil
         values["encoding"] = "SEPARATED"
         values["key"] = _new_schema(start.key, name, f"{stem}.key", key, files)
         values["value"] = _new_schema(start.value, name, f"{stem}.value", start, files)
-    elif kind != "plain" and start.given:
-        values["definition"] = start.given
+    elif kind != "plain" and start.existing_path:
+        values["definition"] = start.existing_path
         if start.message:
             values["message"] = start.message
         if start.references:

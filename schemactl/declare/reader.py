@@ -771,7 +771,7 @@ _TOPIC_ATTRIBUTES: Final = (
     *("partitions", "generation", "reader", "recursion_depth", "json_times", "integers", "nanoseconds"),
     *("rendering", "lifecycle"),
 )
-"""The attributes of a topic that are cached as they are."""
+"""The attributes of a topic that `marshal` can store without a conversion."""
 
 _get_topic_values: Final = attrgetter(*_TOPIC_ATTRIBUTES)
 

@@ -255,7 +255,7 @@ class VersionDrift:
         for pair in pairs:
             if pair.git and pair.state == "missing":
                 answer = registered.put(make_upload(pair.git), CompatibilityStrategy.ALWAYS_COMPATIBLE)
-                # The registry treats the version as equal to one that it has, so that an upload would not add it.
+                # If the registry treats the version as equal to another, an upload would not add it.
                 if answer.outcome is not Outcome.UNCHANGED:
                     missing.append(pair.git)
         if missing:

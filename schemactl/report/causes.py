@@ -140,7 +140,7 @@ class ShownCause:
 
     @property
     def title(self) -> str:
-        """Which version cannot read which, or the first sentence of the finding, without its full stop."""
+        """A sentence about the version that cannot read another one, or the first sentence of the finding, without its full stop."""
         primary, check = self.primary_finding, self.find_check(self.primary_finding)
         title = re.split(r"\.(?=\s|$)|\n", primary.message, maxsplit=1)[0]
         if primary.verdict == "data" and check and primary.against and primary.direction and check.version is not None:

@@ -181,7 +181,7 @@ class Verified:
     @property
     def total(self) -> Count:
         """The sum over all versions."""
-        return reduce(Count.plus, self.counts, Count(None))
+        return reduce(Count.add, self.counts, Count(None))
 
 
 def verify(
@@ -246,7 +246,7 @@ def _verify_part(
     for batch in batches:
         judged = judge_messages(codec, *columns.of(batch), against)
         _collect_names(codec, schemas, judged.versions, batch.column(columns.payload), names)
-        counts = sum_counts([*counts, *judged.counts()])
+        counts = sum_counts([*counts, *judged.count_messages()])
         is_shown = judged.reasons.is_valid()
         if only_new_loss:
             is_shown = pc.and_(is_shown, judged.with_approved.is_null())

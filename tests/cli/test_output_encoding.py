@@ -53,7 +53,7 @@ COMMANDS = {
     ("check",): "größer",
     ("show", "größe"): "größe",
 }
-"""Commands, and a part of what each writes."""
+"""Commands, and a part of their output."""
 
 PROGRAM = """\
 import os, sys

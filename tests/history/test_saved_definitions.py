@@ -1,4 +1,4 @@
-"""A history with saved definitions equals one that is read from Git, after every kind of change."""
+"""After every kind of change, the history is the same with saved definitions and without."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ FILES: Files = {
     "topics/orders.yaml": write_declaration(more="  references: [../money.avsc]\n"),
     "topics/orders.avsc": USES_MONEY,
     "money.avsc": record("amount", name="Money"),
+    "topics/refunds.yaml": write_declaration("shop/sales/refunds", more="  references: [../shared/]\n"),
+    "shared/money.avsc": record("amount", name="Money"),
     "topics/rest.yaml": REST,
     "topics/views.avsc": record("id", name="View"),
     "topics/clicks.avsc": record("id", name="Click"),
@@ -58,6 +60,14 @@ CHANGES: dict[str, Files] = {
     "a field": {"topics/clicks.avsc": record("id", "page", name="Click", page="")},
     "a referenced type": {"money.avsc": record("amount", name="Money", doc="In cents.")},
     "default properties": {"topics/namespace.yaml": "namespace: shop/sales\nschema_properties: {origin: app}\n"},
+    "a type of a folder": {"shared/money.avsc": record("amount", "currency", name="Money", currency="EUR")},
+    "another file in the folder": {"shared/party.avsc": record("id", name="Party")},
+    "a type twice in the folder": {"shared/second.avsc": record("amount", name="Money")},
+    "a moved declaration": {
+        "topics/rest.yaml": None,
+        "topics/later/rest.yaml": REST.replace("views.avsc", "../views.avsc").replace("clicks.avsc", "../clicks.avsc"),
+    },
+    "a declaration that is back": {"topics/later/rest.yaml": None, "topics/rest.yaml": REST},
     "policies": {"topics/rest.yaml": REST.replace("partitions: 3", "partitions: 4")},
     "a removed topic": {"topics/orders.yaml": None},
     "a broken declaration": {"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: AVRO}\n"},
@@ -75,7 +85,7 @@ def read_catalog(repository: history.Repository, *, saved: bool) -> tuple[histor
 
 
 def list_definitions(catalog: Catalog) -> list[SchemaInfo]:
-    """List the current definitions and those of all versions."""
+    """List the current definitions and the definitions of all versions."""
     return [
         info
         for topic in catalog.topics.values()
@@ -126,7 +136,7 @@ def test_saved_definitions_follow_every_change(repository: Scratch) -> None:
 def test_saved_definitions_are_read_without_their_files(repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
     with history.Repository.open(repository.path) as opened:
         _, expected = read_catalog(opened, saved=True)
-    assert len(expected.topics) == TOPICS + 6
+    assert len(expected.topics) == TOPICS + 7
     requested_names: list[str] = []
     objects = history.Repository.objects
 

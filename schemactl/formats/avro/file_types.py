@@ -37,7 +37,7 @@ _STAND_IN: Final = f"[{_STAND_IN_NUMBER}]"
 
 _NAME: Final = re.compile(r'"name"[ \t\r\n]*+:[ \t\r\n]*+"([A-Za-z_][A-Za-z_0-9]*+)"')
 _STAND_IN_NAME: Final = f"Record{_STAND_IN_NUMBER}"
-"""The name of a record that stands for records of all names."""
+"""The name in place of the names of all records."""
 
 _STAND_IN_TEXT: Final = "\0"
 """The text of known fields in the composition of a frame, whose names and defaults have no control characters."""

@@ -122,7 +122,7 @@ def read_extension(features: FeatureSet, number: int) -> dict[int, int]:
 
 
 def list_field_numbers(features: FeatureSet) -> set[int]:
-    """Return the numbers of all features that are set, including those that this protobuf release does not know."""
+    """Return the numbers of all features that are set, including features that this protobuf release does not know."""
     return {field for field, _ in _parse_fields(features.SerializeToString())}
 
 
