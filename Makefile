@@ -37,8 +37,9 @@ test: $(STAMP)
 test-fast: $(STAMP)
 	$(PYTEST) -m "not (spark or broker or java or network or live or slow)" --ignore tests/spark --ignore tests/spark_smoke
 
+# A bookie of Pulsar 5.0.1 rarely fails to read an entry that it has just written, which says nothing of what is tested.
 live: $(STAMP)
-	$(PYTEST) -n 2 -m "live and not (timed or smoke)"
+	$(PYTEST) -n 2 --reruns 2 --only-rerun "Entry digest does not match" -m "live and not (timed or smoke)"
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m timed
