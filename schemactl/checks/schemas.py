@@ -221,7 +221,7 @@ def check_buf_rules(comparison: Comparison, proposal: Proposal, verdict: Verdict
     known_problems = {
         (breakage.incompatibility.rule, breakage.incompatibility.pointer) for breakage in verdict.breakages
     }
-    for violation in spec(new).buf_violations(category, new=new, old=old):
+    for violation in spec(new).find_buf_violations(category, new=new, old=old):
         if (violation.rule, violation.pointer) not in known_problems:
             reserved = _RESERVED.search(violation.message)
             edit = AddReserved(violation.pointer, reserved[1] or reserved[2]) if reserved else None
@@ -419,7 +419,7 @@ def check_type_namespaces(comparison: Comparison, proposal: Proposal, verdict: V
     latest, old = versions[-1].number, versions[-1].info
     if old is None or spec(old).language != "avro":
         return
-    if _remove_namespaces(spec(old).content(old)) != _remove_namespaces(spec(schema).content(schema)):
+    if _remove_namespaces(spec(old).get_content(old)) != _remove_namespaces(spec(schema).get_content(schema)):
         return
     yield from comparison.make_finding(
         "NAMESPACE_CHANGED",
@@ -449,7 +449,9 @@ def check_record_name(comparison: Comparison, proposal: Proposal, verdict: Verdi
         # The broker compares only this name.
         return
     is_avro = spec(schema).language == "avro"
-    if is_avro and _remove_namespaces(spec(old).content(old)) == _remove_namespaces(spec(schema).content(schema)):
+    if is_avro and _remove_namespaces(spec(old).get_content(old)) == _remove_namespaces(
+        spec(schema).get_content(schema)
+    ):
         # NAMESPACE_CHANGED.
         return
     yield from comparison.make_finding(

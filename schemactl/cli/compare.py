@@ -195,7 +195,7 @@ def _find_buf_violations(
     try:
         return [
             {"rule": violation.rule, "pointer": violation.pointer, "message": violation.message}
-            for violation in spec(new).buf_violations(category, new=new, old=old)
+            for violation in spec(new).find_buf_violations(category, new=new, old=old)
         ]
     except InvalidSchema:
         return None

@@ -223,7 +223,7 @@ def _render_schema_info(schema: _ExportedSchema) -> str:
     from schemactl.formats import spec
 
     info = schema.info
-    text = spec(info).text(info)
+    text = spec(info).to_text(info)
     if text is None:
         raise SchemactlError("its definition is not text")
     return json_text({"type": info.type.name, "schema": text, "properties": dict(info.properties)}) + "\n"

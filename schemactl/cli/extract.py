@@ -127,7 +127,7 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
     from schemactl.cli.show import print_text
     from schemactl.formats import spec
 
-    print_text(spec(info).text(info) or "")
+    print_text(spec(info).to_text(info) or "")
     return 0
 
 

@@ -113,7 +113,7 @@ def print_definition(info: SchemaInfo, of: TopicName) -> None:
     """
     from schemactl.formats import spec
 
-    text = spec(info).text(info)
+    text = spec(info).to_text(info)
     if text is None:
         raise SchemactlError(f"the definition of {of} is not text", fix="`--format json` shows its bytes in Base64")
     print_text(text)
@@ -128,7 +128,7 @@ def definition_value(info: SchemaInfo) -> dict[str, Any]:
     """Return the JSON value of a definition."""
     from schemactl.formats import spec
 
-    text = spec(info).text(info)
+    text = spec(info).to_text(info)
     return {
         "type": info.type.name,
         "schema": text,

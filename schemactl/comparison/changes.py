@@ -352,7 +352,7 @@ def _text_key(info: SchemaInfo) -> Hashable:
 
 def _spelling_key(info: SchemaInfo) -> Hashable:
     # With the charset, so that messages in one charset are never read in another.
-    declared = formats.spec(info).declared(info)
+    declared = formats.spec(info).to_declared(info)
     return declared.schema, declared.properties.get(CHARSET)
 
 
@@ -390,8 +390,8 @@ def has_same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     left_properties, right_properties = _declared_properties(left), _declared_properties(right)
     if (left.type, left.schema, left_properties) == (right.type, right.schema, right_properties):
         return True
-    left = formats.spec(left).declared(replace(left, properties=left_properties))
-    right = formats.spec(right).declared(replace(right, properties=right_properties))
+    left = formats.spec(left).to_declared(replace(left, properties=left_properties))
+    right = formats.spec(right).to_declared(replace(right, properties=right_properties))
     if left == right:
         return True
     try:

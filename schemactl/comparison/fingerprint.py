@@ -89,8 +89,8 @@ def find_broker_waiver(
 def _digest_reading_parts(info: SchemaInfo) -> str:
     """Return the digest of the parts of a definition that change how it reads data and make no version, or "" without such parts."""
     try:
-        parts = spec(info).reading_parts(info)
-        parts += spec(info.proto).reading_parts(info.proto) if info.proto else ()
+        parts = spec(info).list_reading_parts(info)
+        parts += spec(info.proto).list_reading_parts(info.proto) if info.proto else ()
     except InvalidSchema:
         return ""
     return hashlib.sha256(encode_identity(parts).encode()).hexdigest() if parts else ""

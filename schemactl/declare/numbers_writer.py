@@ -143,7 +143,7 @@ def _add_path(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> Nu
 def _encode_pair_text(info: SchemaInfo) -> bytes:
     """Return the admin API's text of a definition, or b"" if reading this text would give other bytes."""
     try:
-        text = spec(info).text(info) or ""
+        text = spec(info).to_text(info) or ""
         restores_bytes = spec(info).from_text(info.type, text, info.properties).schema == info.schema
         return text.encode() if restores_bytes else b""
     except (InvalidSchema, ValueError):

@@ -245,7 +245,7 @@ def find_misread_topics(
         if topic is None:
             reasons[name] = "it cannot be declared"
         elif [content_identity(part.schema) for part in topic.split() if part.schema] != [
-            content_identity(spec(info).declared(info)) for info in infos
+            content_identity(spec(info).to_declared(info)) for info in infos
         ]:
             reasons[name] = "its declaration would have a different content"
     for problem in reversed(declared.problems):

@@ -329,7 +329,9 @@ class _Importer:
         if name in self.kind_versions and len(declared) == 1:
             # The newest version of each kind, in the order of the keys.
             declared = [*{version.kind: version for version in self.kind_versions[name]}.values()]
-        contents = {content_identity(spec(version.info).declared(version.info)) for version in declared if version.info}
+        contents = {
+            content_identity(spec(version.info).to_declared(version.info)) for version in declared if version.info
+        }
         if numbers != list(range(len(contents))) or [version.number for version in declared] != numbers:
             self.topics_with_other_numbers.append(name)
 
@@ -348,7 +350,7 @@ class _Importer:
                 (
                     version.number,
                     git_numbers.setdefault(
-                        content_identity(spec(version.info).declared(version.info)), len(git_numbers)
+                        content_identity(spec(version.info).to_declared(version.info)), len(git_numbers)
                     ),
                 )
                 for version in declared

@@ -298,6 +298,6 @@ def has_same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     if left.type is not right.type or left.properties != right.properties:
         return False
     try:
-        return spec(left).content(left) == spec(right).content(right)
+        return spec(left).get_content(left) == spec(right).get_content(right)
     except RecursionError:
         return left.schema == right.schema

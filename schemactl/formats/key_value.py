@@ -60,11 +60,11 @@ class PairSpec(TypeSpec):
     checker: Literal["pair"] = "pair"
     suffix: str = ".json"
 
-    def pair(self, info: SchemaInfo) -> Pair:
+    def get_pair(self, info: SchemaInfo) -> Pair:
         """Return the halves (see `split`)."""
         return split(info)
 
-    def text(self, info: SchemaInfo) -> str:
+    def to_text(self, info: SchemaInfo) -> str:
         """Return the text in the admin API: `{"key":...,"value":...}`, with `""` for a half without definition.
 
         Raises:
@@ -140,14 +140,14 @@ class PairSpec(TypeSpec):
         pair = split(info)
         return info.type, pair.encoding, *(spec(half).identity(half) for half in pair.halves.values())
 
-    def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
+    def list_reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
         """Return the parts of key and value that change how they read data and are not part of their identities."""
-        halves = tuple(spec(half).reading_parts(half) for half in split(info).halves.values())
+        halves = tuple(spec(half).list_reading_parts(half) for half in split(info).halves.values())
         return halves if any(halves) else ()
 
-    def content(self, info: SchemaInfo) -> object:
+    def get_content(self, info: SchemaInfo) -> object:
         """Return the contents of both halves."""
-        return tuple(spec(half).content(half) for half in split(info).halves.values())
+        return tuple(spec(half).get_content(half) for half in split(info).halves.values())
 
     def require_newest(self, info: SchemaInfo, *, or_release: Release | None = None) -> None:
         """Raise InvalidSchema unless the newest release, or `or_release`, accepts the names in both halves."""
@@ -240,7 +240,7 @@ class PairSpec(TypeSpec):
             proof = spec(new_half).counterexample(inner_breakage, new=new_half, old=old_half)
         return proof and replace(proof, message=f'{{"{half}": {proof.message}}}', result=f"the {half}: {proof.result}")
 
-    def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    def list_parts(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the encoding, then each half's type and parts."""
         pair = split(info)
         yield "encoding", pair.encoding
@@ -256,15 +256,15 @@ class PairSpec(TypeSpec):
                 merged[name] = merged.get(name, frozenset()) | references
         return merged
 
-    def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
+    def list_notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
         """Yield the notes of both halves."""
         for name, half in split(info).halves.items():
-            yield from ((f"{name}: {part}", note) for part, note in spec(half).notes(half))
+            yield from ((f"{name}: {part}", note) for part, note in spec(half).list_notes(half))
 
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+    def make_messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield pairs of the halves' first messages."""
         pair = split(info)
-        samples = [list(islice(spec(half).messages(half), _MAX_SAMPLES)) for half in pair.halves.values()]
+        samples = [list(islice(spec(half).make_messages(half), _MAX_SAMPLES)) for half in pair.halves.values()]
         for key, value in product(*samples):
             if pair.encoding == "SEPARATED":
                 yield Wire(value.payload, key.payload)

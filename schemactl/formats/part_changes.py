@@ -26,7 +26,7 @@ def outline(info: SchemaInfo) -> dict[str, str]:
     Raises:
         InvalidSchema: if the definition does not parse.
     """
-    parts = dict(spec(info).outline(info))
+    parts = dict(spec(info).list_parts(info))
     # The properties of a pair are its types and encoding, which are parts already.
     if spec(info).language != "pair":
         parts |= {f"property {name}": value for name, value in sorted(info.properties.items())}
@@ -91,7 +91,7 @@ def find_part_changes(*, old: SchemaInfo | None, new: SchemaInfo | None) -> Iter
         yield PartChange("changed", "type", old.type.name, new.type.name)
         return
     old_parts, new_parts = (outline(info) if info else {} for info in (old, new))
-    old_notes, new_notes = (dict(spec(info).notes(info)) if info else {} for info in (old, new))
+    old_notes, new_notes = (dict(spec(info).list_notes(info)) if info else {} for info in (old, new))
     old_names = dict(_find_renamed_parts(old_parts, new_parts, new_notes))
     for part, description in old_parts.items():
         if part not in new_parts and part not in old_names.values():
@@ -151,7 +151,7 @@ def diff_definitions(
     """
     from difflib import unified_diff
 
-    old_lines, new_lines = (spec(info).lines(info) if info else [] for info in (old, new))
+    old_lines, new_lines = (spec(info).format_lines(info) if info else [] for info in (old, new))
     if max(len(old_lines), len(new_lines)) <= _SMALLEST_DIFF_LINES or old_lines == new_lines:
         return list(unified_diff(old_lines, new_lines, *labels, lineterm=""))
     # The search for the smallest diff takes quadratic time: instead, everything from the first to the last difference is replaced.

@@ -48,7 +48,7 @@ class BytesSpec(TypeSpec):
     payload: Literal["bytes"] = "bytes"
     spark: str = "binary"
 
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+    def make_messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield a byte that is not text."""
         del info
         yield Wire(b"\xff")
@@ -99,7 +99,7 @@ class StringSpec(PrimitiveSpec):
                 fix="write UTF-8, US-ASCII, ISO-8859-1 or UTF-16, or omit it for UTF-8",
             )
 
-    def declared(self, info: SchemaInfo) -> SchemaInfo:
+    def to_declared(self, info: SchemaInfo) -> SchemaInfo:
         """Return a STRING without definition, and without the default charset.
 
         A broker accepts exactly two definitions of a STRING, and they are two versions: an empty one, which the clients for
@@ -154,7 +154,7 @@ class StringSpec(PrimitiveSpec):
                 return Counterexample(message, data, f"reads {result}")
         return None
 
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+    def make_messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield texts of one letter, unless Python does not have the charset."""
         charset = get_charset(info)
         for letter in _LETTERS:
@@ -214,7 +214,7 @@ class ValueSpec(PrimitiveSpec):
     samples: tuple[bytes, ...]
     value: Callable[[bytes], object]
 
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+    def make_messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield the samples."""
         del info
         return map(Wire, self.samples)

@@ -53,7 +53,7 @@ class TypeSpec:
         validation: the broker's validator for a single definition.
         checker: the broker's checker that compares it with others.
         first_release: the first release that knows the type.
-        has_spellings: whether clients register several definitions that are declared as one (see `declared`).
+        has_spellings: whether clients register several definitions that are declared as one (see `to_declared`).
         suffix: the file name suffix of a definition.
         spark: the name of the Spark type of a value; "" if the definition decides, or if no Spark type fits.
     """
@@ -91,7 +91,7 @@ class TypeSpec:
         del info
         return ""
 
-    def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
+    def list_reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
         """Return the parts that change how readers with `info` read data and are not part of its identity."""
         return tuple(sorted((key, value) for key, value in info.properties.items() if key.startswith("__")))
 
@@ -108,11 +108,11 @@ class TypeSpec:
         del reader, writer
         return iter(())
 
-    def declared(self, info: SchemaInfo) -> SchemaInfo:
+    def to_declared(self, info: SchemaInfo) -> SchemaInfo:
         """Return `info` in the spelling of declarations; clients may register other spellings of the same definition."""
         return info
 
-    def content(self, info: SchemaInfo) -> object:
+    def get_content(self, info: SchemaInfo) -> object:
         """Return a value that definitions share if they differ only in layout."""
         return self.identity(info)
 
@@ -159,7 +159,9 @@ class TypeSpec:
     def require_newest(self, info: SchemaInfo, *, or_release: Release | None = None) -> None:
         """Raise InvalidSchema unless the newest release, or `or_release`, accepts the names in `info`; old ones accept some others."""
 
-    def buf_violations(self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo) -> Iterator[Incompatibility]:
+    def find_buf_violations(
+        self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo
+    ) -> Iterator[Incompatibility]:
         """Yield the violations of buf's `category` between `old` and `new`, if both consist of descriptors."""
         del category, new, old
         return iter(())
@@ -179,12 +181,12 @@ class TypeSpec:
         del breakage, new, old
         return None
 
-    def pair(self, info: SchemaInfo) -> Pair | None:
+    def get_pair(self, info: SchemaInfo) -> Pair | None:
         """Return the halves of a KEY_VALUE schema, or None for every other type."""
         del info
         return None
 
-    def text(self, info: SchemaInfo) -> str | None:
+    def to_text(self, info: SchemaInfo) -> str | None:
         """Return the definition's text in the admin API: "" without a definition, None for bytes that are not text."""
         try:
             return info.schema.decode()
@@ -200,11 +202,11 @@ class TypeSpec:
         # Java's String.getBytes replaces a lone surrogate by a question mark.
         return SchemaInfo(type_, text.encode(errors="replace"), properties)
 
-    def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    def list_parts(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield each part's name and description, in document order."""
         yield "", info.type.name
 
-    def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
+    def list_notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
         """Yield the names and notes of the parts of the outline that have documentation or aliases."""
         del info
         return iter(())
@@ -214,15 +216,15 @@ class TypeSpec:
         del info
         return {}
 
-    def lines(self, info: SchemaInfo) -> list[str]:
+    def format_lines(self, info: SchemaInfo) -> list[str]:
         """Return the definition's lines in a layout that depends only on the content."""
         try:
-            text = self.text(info) or ""
+            text = self.to_text(info) or ""
         except InvalidSchema:
             text = info.schema.decode(errors="replace")
         return [*_split_lines(text)]
 
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+    def make_messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages, the most distinctive first, or nothing if the bytes are unknown.
 
         Raises:
@@ -267,7 +269,7 @@ def get_pair(info: SchemaInfo) -> Pair | None:
     Raises:
         InvalidSchema: if the definition does not parse.
     """
-    return SPECS[info.type].pair(info)
+    return SPECS[info.type].get_pair(info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +370,7 @@ def find_misread_message(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterex
     reader, writer = reader.proto or reader, writer.proto or writer
     try:
         suffix = BY_ITS_OWN if _has_avro(reader) and reader.schema != writer.schema else ""
-        for wire in islice(spec(writer).messages(writer), MAX_MESSAGES):
+        for wire in islice(spec(writer).make_messages(writer), MAX_MESSAGES):
             written, payload = spec(writer).read(wire, writer), wire.payload or b""
             try:
                 result = spec(reader).read(wire, reader)

@@ -38,7 +38,7 @@ _SWAPPED_QUOTES: Final = str.maketrans("\"'", "'\"")
 
 def list_compact_lines(info: SchemaInfo) -> list[str]:
     """Return the lines of a definition in a uniform layout, in which a short list of words or numbers takes one line."""
-    lines = spec(info).lines(info)
+    lines = spec(info).format_lines(info)
     if spec(info).language != "avro":
         return lines
     return _SHORT_LIST.sub(_join_list, "\n".join(lines)).split("\n")

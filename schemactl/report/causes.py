@@ -365,7 +365,7 @@ class SchemaDiff:
             of_new: whether `info` is the new side.
         """
         # Only JSON has pointers.
-        text = "\n".join(spec(info).lines(info))
+        text = "\n".join(spec(info).format_lines(info))
         try:
             syntax = scan(text)
         except JsonSyntaxError:

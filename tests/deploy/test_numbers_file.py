@@ -185,7 +185,7 @@ def test_all_problems_are_told_together() -> None:
 def test_a_pair_is_kept_as_the_admin_apis_text_or_as_bytes() -> None:
     pair = key_value.join(key=SchemaInfo(SchemaType.STRING), value=make_order_info("id"), encoding="INLINE")
     text = f"a/b/c: {{1: {{foreign: kv.SUFFIX, type: KEY_VALUE, properties: {dict(pair.properties)}}}}}"
-    for suffix, data in (("json", str(spec(pair).text(pair)).encode()), ("bin", pair.schema)):
+    for suffix, data in (("json", str(spec(pair).to_text(pair)).encode()), ("bin", pair.schema)):
         numbers = read(text.replace("SUFFIX", suffix), **{f"numbers/kv.{suffix}": data})
         assert numbers
         foreign = numbers.topics[TopicName("a", "b", "c")].entries[1].foreign

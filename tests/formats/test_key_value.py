@@ -66,7 +66,7 @@ def test_the_admin_text_keeps_numbers_and_key_order_as_they_are_written() -> Non
     text = '{ "key": "", "value": {"b": 1.50, "a": [1e2, {"\\u00e9": null}]} }'
     info = PAIR.from_text(SchemaType.KEY_VALUE, text, {"key.schema.type": "STRING", "value.schema.type": "AVRO"})
     assert info.schema[8:] == '{"b":1.50,"a":[1e2,{"é":null}]}'.encode()
-    assert json.loads(PAIR.text(info) or "") == json.loads(text)
+    assert json.loads(PAIR.to_text(info) or "") == json.loads(text)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"x"', '{"key": ""}', "{", "nul", "[" * 100_000])
@@ -81,7 +81,7 @@ def test_deep_halves_are_kept_or_rejected(depth: int) -> None:
     with contextlib.suppress(InvalidSchema):
         info = PAIR.from_text(SchemaType.KEY_VALUE, f'{{"key":"","value":{half}}}', {"value.schema.type": "AVRO"})
         assert info.schema[8:] == half.encode()
-        PAIR.text(info)
+        PAIR.to_text(info)
 
 
 def test_an_absent_half_is_an_empty_one() -> None:

@@ -17,7 +17,7 @@ def make_string(charset: str | None = None) -> SchemaInfo:
 
 
 def to_declared(info: SchemaInfo) -> SchemaInfo:
-    return SPECS[info.type].declared(info)
+    return SPECS[info.type].to_declared(info)
 
 
 @pytest.mark.parametrize("kind", [kind for kind, type_spec in SPECS.items() if type_spec.payload == "value"])

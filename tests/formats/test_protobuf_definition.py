@@ -373,7 +373,7 @@ def test_type_name_without_a_leading_dot_is_resolved_from_the_innermost_scope(
     read, expected = parse(info.schema), parse(complete.schema)
     assert read.image.files["m.proto"].proto == expected.image.files["m.proto"].proto
     assert not list(FORMAT.resolve(reader=info, writer=complete))
-    assert dict(FORMAT.outline(info)) == dict(FORMAT.outline(complete))
+    assert dict(FORMAT.list_parts(info)) == dict(FORMAT.list_parts(complete))
     assert files_of(SchemaInfo(info.type, render_set(read.root))) == files, "the stored names are registered"
     assert identity(info) != identity(complete), "a broker stores both, because their bytes differ"
 

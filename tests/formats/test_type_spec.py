@@ -80,19 +80,19 @@ def test_a_specification_answers_every_question(type_: SchemaType) -> None:
     type_spec = spec(one)
     assert not list(type_spec.find_problems(one, Release.R5_0)) or type_spec.undeclarable
     for info in (one, other):
-        assert hash(formats.identity(info)) == hash(formats.identity(type_spec.declared(info)))
+        assert hash(formats.identity(info)) == hash(formats.identity(type_spec.to_declared(info)))
         assert formats.identity(info)[0] is type_  # type: ignore[index]
         assert formats.has_same_text(info, info)
         assert not list(formats.resolve(reader=info, writer=info))
         assert outline(info)
         assert not list(list_changes(old=info, new=info))
-        text = type_spec.text(info)
+        text = type_spec.to_text(info)
         assert text is not None
         assert formats.identity(type_spec.from_text(type_, text, info.properties)) == formats.identity(info)
-        assert type_spec.lines(info) or not text
-        pair = type_spec.pair(info)
+        assert type_spec.format_lines(info) or not text
+        pair = type_spec.get_pair(info)
         assert (pair is None) == (type_ is not SchemaType.KEY_VALUE)
-        for wire in type_spec.messages(info):
+        for wire in type_spec.make_messages(info):
             assert type_spec.read(wire, info)
         with contextlib.suppress(ReaderFailure, UnknownWire):
             type_spec.read(Wire(b"\xff"), info)
@@ -114,8 +114,8 @@ def test_a_specification_answers_every_question(type_: SchemaType) -> None:
 def test_whatever_the_bytes_are_there_is_an_answer(type_: SchemaType, schema: bytes) -> None:
     info = SchemaInfo(type_, schema)
     list(formats.find_problems(info, Release.R4_0))
-    spec(info).lines(info)
-    for ask in (formats.identity, outline, spec(info).content, spec(info).require_newest, spec(info).text):
+    spec(info).format_lines(info)
+    for ask in (formats.identity, outline, spec(info).get_content, spec(info).require_newest, spec(info).to_text):
         with contextlib.suppress(InvalidSchema, RecursionError):
             ask(info)
 
@@ -362,14 +362,14 @@ class ColumnsSpec(TypeSpec):
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample:
         _, writer = breakage.sides(new=new, old=old)
-        (wire,) = self.messages(writer)
+        (wire,) = self.make_messages(writer)
         line = self.read(wire, writer)
         return Counterexample(line, wire.payload or b"", f"no column {breakage.incompatibility.message}")
 
-    def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    def list_parts(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         return ((name, "column") for name in list_columns(info))
 
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+    def make_messages(self, info: SchemaInfo) -> Iterator[Wire]:
         yield Wire(",".join("1" for _ in list_columns(info)).encode())
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:

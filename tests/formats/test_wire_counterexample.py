@@ -146,7 +146,7 @@ def test_direction_selects_the_reader(direction: str, result: str) -> None:
 @pytest.mark.parametrize("kind", UNTOLD)
 def test_a_type_that_does_not_tell_its_bytes_has_no_message(kind: SchemaType) -> None:
     untold = SchemaInfo(kind, ORDER)
-    assert not list(spec(untold).messages(untold))
+    assert not list(spec(untold).make_messages(untold))
     assert find_misread_message(reader=STRING, writer=untold) is None
     assert find_misread_message(reader=untold, writer=STRING) is None
 

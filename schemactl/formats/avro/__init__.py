@@ -230,15 +230,15 @@ class AvroSpec(TypeSpec):
                 raise
             parse_cached(info.schema, or_release)
 
-    def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
+    def list_reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
         """Return all aliases and enum defaults, and the properties of Pulsar's clients."""
-        return *TypeSpec.reading_parts(self, info), *alias_and_default_keys(parse_by_any(info.schema))
+        return *TypeSpec.list_reading_parts(self, info), *alias_and_default_keys(parse_by_any(info.schema))
 
-    def content(self, info: SchemaInfo) -> object:
+    def get_content(self, info: SchemaInfo) -> object:
         """Return the definition as JSON with full names: a namespace may be written, part of a name, or inherited."""
         return write_full_names(read(decode(info.schema)))
 
-    def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    def list_parts(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the named types with their fields and symbols."""
         return iter(_list_parts(info.schema))
 
@@ -249,19 +249,19 @@ class AvroSpec(TypeSpec):
         root, types = composition(parse_by_any(info.schema))
         return {"": root.uses, **{name: named.uses for name, named in types.items()}}
 
-    def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
+    def list_notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
         """Yield the docs and aliases of types and fields."""
         return iter(_list_notes(info.schema))
 
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+    def make_messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages, except for PROTOBUF, whose messages the Avro definition does not describe."""
         if self.payload == "protobuf":
             return
         from schemactl.formats.avro.datum_encoding import encode, to_json, write_json
-        from schemactl.formats.avro.sample_messages import messages
+        from schemactl.formats.avro.sample_messages import make_messages
 
         schema = parse_by_any(info.schema)
-        for datum in messages(schema):
+        for datum in make_messages(schema):
             if self.payload == "json":
                 yield Wire(write_json(to_json(schema, datum, tagged=False)).encode())
             else:

@@ -466,7 +466,7 @@ def _add_article(kind: str) -> str:
 
 
 def list_parts(root: Schema) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a definition (see TypeSpec.outline)."""
+    """Yield the parts of a definition (see TypeSpec.list_parts)."""
     types, names = _name_types(root)
     if not isinstance(root, Named):
         yield "", _type_text(root, names)
@@ -488,7 +488,7 @@ def list_parts(root: Schema) -> Iterator[tuple[str, str]]:
 
 
 def list_notes(root: Schema) -> Iterator[tuple[str, Note]]:
-    """Yield the docs and aliases of types and fields (see TypeSpec.notes)."""
+    """Yield the docs and aliases of types and fields (see TypeSpec.list_notes)."""
     types, names = _name_types(root)
     for named in types:
         name = names[named.full_name]

@@ -76,7 +76,7 @@ def list_candidates(
     yield from samples.list_variants(schema)
 
 
-def messages(schema: Schema) -> Iterator[Datum]:
+def make_messages(schema: Schema) -> Iterator[Datum]:
     """Yield small messages. A primitive has one, with a distinctive value: zeros and empty texts look alike in many types."""
     return iter([_DISTINCTIVE[schema.type]]) if schema.type in _DISTINCTIVE else list_candidates(schema)
 

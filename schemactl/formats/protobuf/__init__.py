@@ -86,7 +86,9 @@ class ProtobufNativeSpec(TypeSpec):
             reader=_parse(reader.schema).root, writer=_parse(writer.schema).root
         )
 
-    def buf_violations(self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo) -> Iterator[Incompatibility]:
+    def find_buf_violations(
+        self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo
+    ) -> Iterator[Incompatibility]:
         """Yield the violations that `buf breaking` prints, in its order."""
         if old.type is not new.type:
             return
@@ -107,7 +109,7 @@ class ProtobufNativeSpec(TypeSpec):
         )
         return counterexample
 
-    def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    def list_parts(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the messages with their fields, and the enums with their numbers."""
         parts: Iterator[tuple[str, str]] = load("counterexample").list_parts(info)
         return parts
@@ -117,14 +119,14 @@ class ProtobufNativeSpec(TypeSpec):
         uses: dict[str, frozenset[str]] = load("counterexample").list_direct_references(info)
         return uses
 
-    def lines(self, info: SchemaInfo) -> list[str]:
+    def format_lines(self, info: SchemaInfo) -> list[str]:
         """Return the outline, because the stored definition is a descriptor set in Base64."""
         try:
             return [f"{part}: {description}" for part, description in outline(info).items()]
         except InvalidSchema:
-            return super().lines(info)
+            return super().format_lines(info)
 
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+    def make_messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages."""
         yield from map(Wire, load("counterexample").list_messages(info.schema))
 

@@ -337,7 +337,7 @@ def _translate_pointer(pointer: str, *, reader: ProtoMessage, writer: ProtoMessa
 
 
 def list_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
-    """Yield the parts of protobuf messages (see TypeSpec.outline)."""
+    """Yield the parts of protobuf messages (see TypeSpec.list_parts)."""
     definition = parse(info.schema)
     yield "", f"message {definition.root.full_name}"
 
@@ -367,7 +367,7 @@ def list_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
 
 
 def list_direct_references(info: SchemaInfo) -> dict[str, frozenset[str]]:
-    """Map each message and enum, and "" for the root, to the types that it references directly (see TypeSpec.uses).
+    """Map each message and enum, and "" for the root, to the types that it references directly (see TypeSpec.list_direct_references).
 
     A map field references the type of its values; its entry is not a type.
     """

@@ -165,7 +165,7 @@ def _make_upload(info: SchemaInfo) -> dict[str, Any]:
         missing = {"key.schema.type", "value.schema.type"} - info.properties.keys()
         if missing:
             raise RegistryError(f"a KEY_VALUE schema needs the properties {', '.join(sorted(missing))}")
-    text = spec(info).text(info)
+    text = spec(info).to_text(info)
     if text is None:
         raise SchemaRejected(Outcome.INVALID, f"the {info.type.name} definition is not UTF-8")
     return {"type": info.type.name, "schema": text, "properties": dict(info.properties)}

@@ -164,7 +164,7 @@ def _respond_version(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) 
 def _convert_version(version: SchemaVersion) -> dict[str, Any]:
     info = version.info or SchemaInfo(SchemaType.NONE)
     try:
-        data = spec(info).text(info) or info.schema.decode(errors="replace")
+        data = spec(info).to_text(info) or info.schema.decode(errors="replace")
     except InvalidSchema as error:
         raise Unexpected(error.message) from None
     return {
