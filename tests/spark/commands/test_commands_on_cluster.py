@@ -59,7 +59,18 @@ def test_messages_are_landed_by_workers_of_a_cluster(tmp_path: Path) -> None:
     (settings / "spark-defaults.conf").write_text(SETTINGS)
     variables = {"SPARK_CONF_DIR": str(settings), "PYSPARK_PYTHON": sys.executable}
     with start_cluster(tmp_path, ["127.0.0.2"]) as url:
-        command = ("spark", "land", "orders", "--messages", "../archive", "--out", "../lake", "--format", "delta")
+        command = (
+            "spark",
+            "land",
+            "orders",
+            "--quiet",
+            "--messages",
+            "../archive",
+            "--out",
+            "../lake",
+            "--format",
+            "delta",
+        )
         done = subprocess.run(
             [sys.executable, "-P", "-m", "schemactl", *command, "--master", url],
             cwd=repository,

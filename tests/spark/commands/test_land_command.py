@@ -61,7 +61,8 @@ def shop_folder(shop_template: Path, tmp_path: Path) -> Path:
     return tmp_path / "shop"
 
 
-COMMAND = ("spark", "land", "orders", "--out", "../lake", "--master", "local[1]", "--report", "json")
+# Progress would be on standard error of a slow machine.
+COMMAND = ("spark", "land", "orders", "--quiet", "--out", "../lake", "--master", "local[1]", "--report", "json")
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_the_command_line_offers_what_land_has() -> None:
 
 def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]:
     """Start a landing of the orders in a new process group, which a terminal interrupts as a whole."""
-    command = ["spark", "land", "orders", "--messages", "../archive", "--out", "../lake", *more]
+    command = ["spark", "land", "orders", "--quiet", "--messages", "../archive", "--out", "../lake", *more]
     return subprocess.Popen(
         [sys.executable, "-P", "-c", INTERRUPTIBLE, *command, "--master", "local[1]"],
         cwd=folder,

@@ -28,7 +28,8 @@ def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return repository
 
 
-COMMAND = ("spark", "verify", "orders", "--messages", "../messages.parquet", "--master", "local[2]")
+# Progress would be on standard error of a slow machine.
+COMMAND = ("spark", "verify", "orders", "--quiet", "--messages", "../messages.parquet", "--master", "local[2]")
 
 
 @pytest.fixture
