@@ -42,15 +42,15 @@ from schemactl.core.policies import Policies
 from schemactl.core.project import Project, ProtoRendering, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion, edit_again, locate_again
 from schemactl.declare import project as declare_project
-from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
-from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
+from schemactl.declare.definition import DefinitionFileCache, Definitions
+from schemactl.declare.document import NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, WorktreeFiles, read_bytes, shown
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients, topic_from_values
 from schemactl.declare.references import folders_above, is_folder
 from schemactl.declare.waivers import read_waivers
 from schemactl.formats import assign_kinds
-from schemactl.history.cache import DeclarationRow, HistoryState, NoteRow, VersionRow
+from schemactl.history.cache import DeclarationRow, HistoryState, StateRow, VersionRow
 from schemactl.history.commit_files import (
     CommitFiles,
     Entry,
@@ -71,7 +71,6 @@ from schemactl.history.versions import (
     find_topic_document,
     no_progress,
     read_include_at,
-    read_own_include_at,
 )
 
 T = TypeVar("T")
@@ -140,6 +139,19 @@ class UndecidedVersions(tuple[SchemaVersion, ...]):  # noqa: SLOT001  a tuple ca
         return id(self)
 
 
+class DeclaringFile(NamedTuple):
+    """The file that declares a topic of a schema (tenant/namespace/topic) after a step."""
+
+    schema_id: str
+    path: str
+    step: int
+
+    @classmethod
+    def of(cls, schema_id: str, state: StateRow, step: int) -> DeclaringFile:
+        """Return the declaring file of a topic with this state after `step`, as it was at the last step where it could be read."""
+        return cls(schema_id, state.path, step if state.as_of is None else state.as_of)
+
+
 class Position(NamedTuple):
     """A commit of the approved line, the name that resolves to it, and the full name (`ref`)."""
 
@@ -202,11 +214,21 @@ class History:
             LazyMapping(self._list_topic_names, self._read_topic),
             LazyMapping(self._list_former_names, self._read_former_policies),
         )
-        self.undecided = {
-            schema_id: self._create_undecided_error(schema_id, self._commit(step), problem)
-            for schema_id, (step, problem) in state.find_undecided().items()
-        }
-        self.notes, self.repaired = (tuple(map(self._create_note, notes)) for notes in state.list_notes())
+        self.undecided: dict[str, HistoryError] = {}
+        for schema_id, (step, problem) in state.find_undecided().items():
+            self.undecided[schema_id] = HistoryError(
+                f"the version numbers of {schema_id} depend on the installed protoc: {problem.source} of commit "
+                f"{self._commit(step).short} may make a version, and cannot be compiled here: {problem.message}",
+                fix=f"{problem.fix or 'use another installation'}; or name a later start of the history as `adopted` in {project.path}; "
+                f"for other topics: --skip {schema_id}",
+            )
+        self.notes, self.repaired = (
+            tuple(
+                HistoryNote(self._commit(note.step), note.problem, TopicName.parse(note.topic) if note.topic else None)
+                for note in notes
+            )
+            for notes in state.list_notes()
+        )
 
     def with_catalog(self, catalog: Catalog, *, full_history: History | None = None) -> History:
         """Return the same history with another `catalog`, and as a part of another `full_history`."""
@@ -242,9 +264,25 @@ class History:
             HistoryError: the commit is not on the approved line.
         """
         position = _resolve_position(self._repository, name, where)
-        if not self.has(position.commit):
-            raise _create_position_error(self._repository, self, name, position.commit)
-        return position
+        commit = position.commit
+        if self.has(commit):
+            return position
+        problem = f"{name} is {commit.short}, which is not on the first-parent line of {self.ref}"
+        descendants: list[str] = []
+        if self.tip:
+            arguments = ("rev-list", "--ancestry-path", self.tip.id, f"^{commit.id}")
+            descendants = self._repository.run(*arguments).decode().split()
+        for commit_id in reversed(descendants):
+            descendant = self._repository.commit(commit_id)
+            if descendant and self.has(descendant):
+                raise HistoryError(
+                    f"{problem}: it is a commit of a branch, which {descendant.short} ({descendant.subject}) merged",
+                    fix=f"name {descendant.short}",
+                )
+        raise HistoryError(
+            f"{problem}: it was never approved, or this clone is behind",
+            fix=f"`git fetch`; or merge it, and name the commit of {self.ref} that contains it",
+        )
 
     def resolve_promoted_position(self, target: Target) -> Position:
         """Resolve the position that `promoted` of the target names.
@@ -436,8 +474,7 @@ class History:
         state = self._state.find_state(topic.schema_id, topic.domain)
         if state is None or state.deleted:
             return None
-        step = self._state.step if state.as_of is None else state.as_of
-        document = self._definitions.topic(step, state.path, topic.schema_id)
+        document = self._definitions.topic(DeclaringFile.of(topic.schema_id, state, self._state.step))
         return document.kinds.get(kind) if kind else document.schema
 
     def find_commit_of_state(self, topic: TopicName) -> Commit | None:
@@ -491,8 +528,8 @@ class History:
             if state is None or state.deleted:
                 yield self._commit(step), None
             else:
-                last_step = step if state.as_of is None else state.as_of
-                yield self._commit(step), self._definitions.topic(last_step, state.path, topic.schema_id).topic
+                file = DeclaringFile.of(topic.schema_id, state, step)
+                yield self._commit(step), self._definitions.topic(file).topic
 
     def trace_namespaces(self) -> Iterator[tuple[Commit, Namespace]]:
         """Yield each declaration that a namespace in the current roots had, oldest first."""
@@ -509,70 +546,56 @@ class History:
         return sorted(TopicName.parse(f"{domain}://{schema_id}") for schema_id, domain in self._state.list_topics())
 
     def _read_topic(self, name: TopicName) -> Topic | None:
-        """Read the topic with its current declaration in the current roots, or else its last, and its versions."""
+        """Read the topic with its current declaration in the current roots, or else its last, and its versions.
+
+        If the version numbers depend on the installed protoc, every use of the schema and the versions raises the error.
+        """
         state = self._state.find_state(name.schema_id, name.domain)
         if state is None:
             return None
+        is_declared = not state.deleted and self._is_in_current_roots(name)
+        file = DeclaringFile.of(name.schema_id, state, self._state.step)
         if error := self.undecided.get(name.schema_id):
-            return self._read_undecided_topic(name, error)
-        step = self._state.step if state.as_of is None else state.as_of
-        topic = Topic(name) if state.deleted else self._definitions.read_topic(step, state.path, name.schema_id)
+            undecided_versions = UndecidedVersions.of(error)
+            if not is_declared:
+                return Topic(name, versions=undecided_versions, deleted=True)
+
+            def fail() -> SchemaInfo:
+                raise error
+
+            schema = DeferredInfo.of(SchemaType.PROTOBUF_NATIVE, fail)
+            return replace(self._definitions.read_topic(file), schema=schema, versions=undecided_versions)
+
+        topic = Topic(name) if state.deleted else self._definitions.read_topic(file)
         rendering = topic.get_rendering(self._project.rendering)
         kind_names = tuple(KindName(*kind_name) for kind_name in self._state.list_kind_names(name.schema_id))
         if kind_names:
             topic = replace(topic, kind_names=kind_names)
         versions = assign_kinds(self._read_versions(name.schema_id, rendering), topic)
         generation = 1 + sum(version.info is None for version in versions)
-        if state.deleted or not self._is_in_current_roots(name):
-            source = self._find_last_source(name, state.since) if state.deleted else topic.source
+        if not is_declared:
+            source = topic.source
+            # A deleted topic has the place of its last declaration.
+            last_step = state.since - 1
+            if state.deleted and (last_state := self._state.at_step(last_step).find_state(name.schema_id, name.domain)):
+                source = self._definitions.topic(DeclaringFile.of(name.schema_id, last_state, last_step)).source
             return Topic(
                 name, versions=versions, generation=generation, deleted=True, kind_names=kind_names, source=source
             )
-        schema = None
+
+        current_schema = None
         kinds = []
         rows = {row.number: row for row in self._state.list_versions(name.schema_id)}
         for key, number in state.numbers_by_kind.items() or [("", state.number)]:
             if number is None or (info := versions[number].info) is None:
                 continue
-            kind_schema = self._definitions.defer_current_info(
-                info, rows[number], step, state.path, name.schema_id, rendering, key
-            )
-            schema = kind_schema if number == state.number else schema
+            kind_schema = self._definitions.defer_current_info(info, rows[number], file, rendering, key)
+            current_schema = kind_schema if number == state.number else current_schema
             if key:
                 record = next(record for kind, record in reversed(topic.kind_names) if kind == key)
-                reader = self._definitions.topic(step, state.path, name.schema_id).readers.get(key, "latest")
+                reader = self._definitions.topic(file).readers.get(key, "latest")
                 kinds.append(Kind(key, kind_schema, record, reader))
-        return replace(topic, schema=schema, versions=versions, generation=generation, kinds=tuple(kinds))
-
-    def _read_undecided_topic(self, name: TopicName, error: HistoryError) -> Topic | None:
-        """Read a topic's declaration, with a schema and versions that raise `error` when they are used."""
-        state = self._state.find_state(name.schema_id, name.domain)
-        versions = UndecidedVersions.of(error)
-        if state is None or state.deleted or not self._is_in_current_roots(name):
-            return Topic(name, versions=versions, deleted=True)
-        step = self._state.step if state.as_of is None else state.as_of
-        topic = self._definitions.read_topic(step, state.path, name.schema_id)
-
-        def fail() -> SchemaInfo:
-            raise error
-
-        return replace(topic, schema=DeferredInfo.of(SchemaType.PROTOBUF_NATIVE, fail), versions=versions)
-
-    def _create_undecided_error(self, schema_id: str, commit: Commit, problem: Problem) -> HistoryError:
-        return HistoryError(
-            f"the version numbers of {schema_id} depend on the installed protoc: {problem.source} of commit {commit.short} may make "
-            f"a version, and cannot be compiled here: {problem.message}",
-            fix=f"{problem.fix or 'use another installation'}; or name a later start of the history as `adopted` in {self._project.path}; "
-            f"for other topics: --skip {schema_id}",
-        )
-
-    def _find_last_source(self, name: TopicName, deleting_step: int) -> Source | None:
-        """Return where the topic was declared before the step that deleted it."""
-        state = self._state.at_step(deleting_step - 1).find_state(name.schema_id, name.domain)
-        if state is None:
-            return None
-        step = deleting_step - 1 if state.as_of is None else state.as_of
-        return self._definitions.topic(step, state.path, name.schema_id).source
+        return replace(topic, schema=current_schema, versions=versions, generation=generation, kinds=tuple(kinds))
 
     def _read_versions(self, schema_id: str, rendering: ProtoRendering) -> Iterator[SchemaVersion]:
         """Yield the topic's versions; the tombstones before a generation have the commit that began the generation."""
@@ -616,10 +639,6 @@ class History:
         former = Policies.of({key: value for key, value in last_policies.items() if key not in current_policies})
         return None if former == Policies() else former
 
-    def _create_note(self, note: NoteRow) -> HistoryNote:
-        topic = TopicName.parse(note.topic) if note.topic else None
-        return HistoryNote(self._commit(note.step), note.problem, topic)
-
 
 def _resolve_position(repository: Repository, name: str, where: str) -> Position:
     """Resolve a ref or commit, or raise UnknownRef, in which `where` tells the user where to name another ref."""
@@ -627,24 +646,6 @@ def _resolve_position(repository: Repository, name: str, where: str) -> Position
         return Position(name, *resolved)
     raise UnknownRef(
         f"this repository has no ref or commit {name!r}", fix=_advise_on_ref(repository, name, repository.refs(), where)
-    )
-
-
-def _create_position_error(repository: Repository, history: History, name: str, commit: Commit) -> HistoryError:
-    """Explain why a commit is not a position, and suggest the commit that merged it."""
-    problem = f"{name} is {commit.short}, which is not on the first-parent line of {history.ref}"
-    tip = history.tip.id if history.tip else ""
-    descendants = repository.run("rev-list", "--ancestry-path", tip, f"^{commit.id}").decode().split() if tip else []
-    for commit_id in reversed(descendants):
-        descendant = repository.commit(commit_id)
-        if descendant and history.has(descendant):
-            return HistoryError(
-                f"{problem}: it is a commit of a branch, which {descendant.short} ({descendant.subject}) merged",
-                fix=f"name {descendant.short}",
-            )
-    return HistoryError(
-        f"{problem}: it was never approved, or this clone is behind",
-        fix=f"`git fetch`; or merge it, and name the commit of {history.ref} that contains it",
     )
 
 
@@ -665,10 +666,10 @@ class DefinitionLoader:
         self._key = functools.cache(self._make_key)
         # A state caches its rows, and many definitions belong to the same step. A history has too many steps to cache all states.
         self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(state.at_step)
-        self._project_steps = functools.cache(lambda: state.list_steps_at(project.path))
-        self._own_include_at = functools.cache(self._read_own_include_at)
         self._read_counts: Counter[str] = Counter()
-        self._documents = functools.lru_cache(MAX_CACHED_DOCUMENTS)(functools.partial(_read_documents, repository))
+        self._documents = functools.lru_cache(MAX_CACHED_DOCUMENTS)(
+            lambda path, blob_id: read_documents(path, get_content(path, repository.blob(blob_id)))
+        )
         # Topics of one step, and of many, mostly take types of the same files.
         self._definitions = functools.lru_cache(_MAX_CACHED_STEPS)(self._create_definitions)
         self._definition_files = DefinitionFileCache()
@@ -681,25 +682,30 @@ class DefinitionLoader:
         self._lock = RLock()
         weakref.finalize(self, repository.close)
 
-    def topic(self, step: int, path: str, schema_id: str) -> TopicDocument:
-        """Return the document in the file at `path` that declared a schema (tenant/namespace/topic) after a step."""
+    def topic(self, file: DeclaringFile) -> TopicDocument:
+        """Return the document that declares the topic."""
         with self._lock:
-            state = self._state_at(step)
-            declaration = next(row for row in state.list_declarations_of(schema_id) if row.path == path)
+            state = self._state_at(file.step)
+            declaration = next(row for row in state.list_declarations_of(file.schema_id) if row.path == file.path)
             return find_topic_document(self._list_documents(state, declaration), declaration)
 
-    def read_topic(self, step: int, path: str, schema_id: str) -> Topic:
+    def read_topic(self, file: DeclaringFile) -> Topic:
         """Read a declared topic without its schema; clients whose own definition is unreadable are omitted."""
-        key = self._key(step, path, schema_id) if self._saved else ()
-        if self._saved and (values := self._saved.find(schema_id, key)):
-            return topic_from_values(values, shown(path), lambda pointer: self._locate(step, path, schema_id, pointer))
-        document = self.topic(step, path, schema_id)
+        key = self._key(file) if self._saved else ()
+        if self._saved and (values := self._saved.find(file.schema_id, key)):
+
+            def locate(pointer: str) -> Source:
+                document = self.topic(file)
+                return document.topic.locate(pointer) or document.source
+
+            return topic_from_values(values, shown(file.path), locate)
+        document = self.topic(file)
         if self._saved:
-            self._saved.add_topic(schema_id, key, document)
+            self._saved.add_topic(file.schema_id, key, document)
         if not document.clients:
             return document.topic
         with self._lock:
-            definitions = self._definitions(step)
+            definitions = self._definitions(file.step)
             return replace(document.topic, clients=read_clients(document, definitions, self._project).clients)
 
     def read_namespace(self, declaration: DeclarationRow, state: HistoryState | None = None) -> Namespace:
@@ -723,30 +729,24 @@ class DefinitionLoader:
         )
 
     def _read_version(self, version: VersionRow, schema_id: str, rendering: ProtoRendering) -> SchemaInfo:
-        read = functools.partial(self._read_info, version.step, version.path, schema_id, rendering, version.kind)
+        file = DeclaringFile(schema_id, version.path, version.step)
+        read = functools.partial(self._read_info, file, rendering, version.kind)
         return self._read_saved(schema_id, self._make_version_key(version), SchemaType[version.type], read)
 
     def defer_current_info(
-        self,
-        info: SchemaInfo,
-        version: VersionRow,
-        step: int,
-        path: str,
-        schema_id: str,
-        rendering: ProtoRendering,
-        kind: str,
+        self, info: SchemaInfo, version: VersionRow, file: DeclaringFile, rendering: ProtoRendering, kind: str
     ) -> SchemaInfo:
         """Create the schema that a file declares after a step; it shares the version's `info` if all files are unchanged."""
 
         def read() -> SchemaInfo:
+            version_file = DeclaringFile(file.schema_id, version.path, version.step)
             with self._lock:
-                entries = self._read_entries(step, path, schema_id)
-                is_same = entries == self._read_entries(version.step, version.path, schema_id) and kind == version.kind
-            return info.load() if is_same else self._read_info(step, path, schema_id, rendering, kind)
+                is_same = kind == version.kind and self._read_entries(file) == self._read_entries(version_file)
+            return info.load() if is_same else self._read_info(file, rendering, kind)
 
         def read_current() -> SchemaInfo:
-            key = (*self._key(step, path, schema_id), kind) if self._saved else ()
-            return self._read_saved(schema_id, key, info.type, read)
+            key = (*self._key(file), kind) if self._saved else ()
+            return self._read_saved(file.schema_id, key, info.type, read)
 
         return DeferredInfo.of(info.type, read_current, digest=version.digest)
 
@@ -769,17 +769,16 @@ class DefinitionLoader:
             return False
         keys = [self._make_version_key(version) for version in self._state.list_versions(topic.schema_id)]
         if not state.deleted:
-            step = self._state.step if state.as_of is None else state.as_of
-            keys.append(self._key(step, state.path, topic.schema_id))
+            keys.append(self._key(DeclaringFile.of(topic.schema_id, state, self._state.step)))
         return all(self._saved.has(topic.schema_id, key) for key in keys)
 
-    def _make_key(self, step: int, path: str, schema_id: str) -> Key:
+    def _make_key(self, file: DeclaringFile) -> Key:
         """Return everything that the declaration of a topic after a step depends on, with its definition."""
         with self._lock:
-            entries = self._read_entries(step, path, schema_id)
+            entries = self._read_entries(file)
         # A blob that counts in place of an unreadable one is a string, and a file an `Entry`.
-        return path, *(
-            (file, *entry) if isinstance(entry, Entry) else (file, entry) for file, entry in sorted(entries.items())
+        return file.path, *(
+            (path, *entry) if isinstance(entry, Entry) else (path, entry) for path, entry in sorted(entries.items())
         )
 
     def _make_version_key(self, version: VersionRow) -> Key:
@@ -803,32 +802,30 @@ class DefinitionLoader:
         self._saved.add_definition(schema_id, key, info)
         return info
 
-    def _locate(self, step: int, path: str, schema_id: str, pointer: str) -> Source:
-        document = self.topic(step, path, schema_id)
-        return document.topic.locate(pointer) or document.source
-
     # Files
 
-    def _read_entries(self, step: int, path: str, schema_id: str) -> dict[str, Entry | str | None]:
-        """Return the entry of every file of a definition after a step; for `path`, the blob that counts there.
+    def _read_entries(self, file: DeclaringFile) -> dict[str, Entry | str | None]:
+        """Return the entry of every file of a definition after a step; for the declaring file, the blob that counts there.
 
         The entry of "" is the text of the namespace's default properties.
         """
+        schema_id, declaring_path, step = file
         state = self._state_at(step)
         entries: dict[str, Entry | str | None] = {
-            file: state.entry(file) for file in state.list_definition_files(schema_id)
+            path: state.entry(path) for path in state.list_definition_files(schema_id)
         }
-        declaration = next(row for row in state.list_declarations_of(schema_id) if row.path == path)
+        declaration = next(row for row in state.list_declarations_of(schema_id) if row.path == declaring_path)
         properties = json.dumps(state.find_schema_properties(schema_id.rpartition("/")[0]))
-        return entries | {path: declaration.blob or state.entry(path), "": properties}
+        return entries | {declaring_path: declaration.blob or state.entry(declaring_path), "": properties}
 
-    def _read_info(self, step: int, path: str, schema_id: str, rendering: ProtoRendering, kind: str) -> SchemaInfo:
+    def _read_info(self, file: DeclaringFile, rendering: ProtoRendering, kind: str) -> SchemaInfo:
+        schema_id, path, step = file
         with self._lock:
             self._read_counts[schema_id] += 1
             if self._read_counts[schema_id] == _FEW_VERSIONS:
                 self.read_ahead([schema_id])
             properties = self._state_at(step).find_schema_properties(schema_id.rpartition("/")[0])
-            document = self.topic(step, path, schema_id).with_default_properties(properties)
+            document = self.topic(file).with_default_properties(properties)
             declaration = document.kinds.get(kind) if kind else document.schema
             info = self._definitions(step).read(declaration, rendering).info if declaration else None
         if info is None:
@@ -836,11 +833,9 @@ class DefinitionLoader:
         return info
 
     def _create_definitions(self, step: int) -> Definitions:
-        files = StepFiles(self._repository, self._state_at(step))
-        project_step = next((project_step for project_step in self._project_steps() if project_step <= step), None)
-        include = self._own_include_at(project_step) if project_step is not None else None
-        if include is None:
-            include = read_include_at(self._repository, self._state_at(step), self._project)
+        state = self._state_at(step)
+        files = StepFiles(self._repository, state)
+        include = read_include_at(self._repository, state, self._project)
         return Definitions(files, shared=self._definition_files, blob=files.blob, include=include)
 
     def read_ahead(self, schemas: Iterable[str]) -> None:
@@ -883,20 +878,12 @@ class DefinitionLoader:
                 texts.append(text)
         return "\n".join(texts).casefold()
 
-    def _read_own_include_at(self, step: int) -> Include | None:
-        """Return the import folders in the project file after a step that changed it; many steps have the same."""
-        return read_own_include_at(self._repository, self._state_at(step), self._project)
-
     def _list_documents(
         self, state: HistoryState, declaration: DeclarationRow
     ) -> Sequence[TopicDocument | NamespaceDocument]:
         entry = state.entry(declaration.path)
         blob = declaration.blob or (entry.blob if entry else "")
         return self._documents(declaration.path, blob).documents
-
-
-def _read_documents(repository: Repository, path: str, blob_id: str) -> Documents:
-    return read_documents(path, get_content(path, repository.blob(blob_id)))
 
 
 # The approved ref

@@ -47,7 +47,7 @@ from schemactl.declare.files import (
     read_bytes,
     resolve,
 )
-from schemactl.declare.project import PROJECT_FILE, HistorySettings, read_history_settings, read_project
+from schemactl.declare.project import PROJECT_FILE, read_history_settings, read_project
 from schemactl.declare.reader import find_kind_problems, in_roots, is_compiled, read_clients
 from schemactl.declare.references import files_of, folder_of, folders_above, is_pattern, select_dependencies
 from schemactl.declare.source_location import JsonText
@@ -97,6 +97,9 @@ _MAX_COMBINED_SIZE: Final = 1 << 20
 
 _MAX_CACHED_FILES: Final = 4_096
 """Number of file revisions whose types, which other files use, stay cached."""
+
+_MAX_CACHED_SETTINGS: Final = 16
+"""Number of revisions of project files whose settings stay cached: the definitions of most steps have the same."""
 
 Progress = Callable[[int, int | None], None]
 """A callback with the number of commits that are read, and their total, or None while that is unknown."""
@@ -231,7 +234,7 @@ class Derivation:
                 and (change.path == self._project.path or in_roots(change.path, self._project, previous=True))
             )
         if files.kind(self._project.path) == "file":
-            settings = read_history_settings(self._project.path, files.read(self._project.path))
+            settings = _read_settings(self._project.path, files.read(self._project.path))
             adopted = settings.adopted if settings else adopted
         return self._resolve_adopted(adopted)
 
@@ -257,11 +260,18 @@ class Derivation:
         Raises:
             HistoryError: such a commit changed the numbers of versions that were approved before it.
         """
-        revisions = [
-            (step, self._read_settings(state.at_step(step))) for step in state.list_steps_at(self._project.path)
-        ]
-        readable = [(step, settings.adopted) for step, settings in revisions if settings]
-        for (step, adopted), (_, earlier_adopted) in pairwise(readable):
+        revisions: list[tuple[int, str | None]] = []
+        for step in state.list_steps_at(self._project.path):
+            entry = state.at_step(step).entry(self._project.path)
+            if entry is None or entry.kind != "file":
+                continue
+            data = self._repository.blob(entry.blob).content
+            if b"adopted" not in data:
+                # Most revisions do not name a commit, and parsing YAML is slow.
+                revisions.append((step, None))
+            elif settings := _read_settings(self._project.path, data):
+                revisions.append((step, settings.adopted))
+        for (step, adopted), (_, earlier_adopted) in pairwise(revisions):
             if adopted == earlier_adopted:
                 continue
             before = state.read_commit(step - 1)
@@ -274,14 +284,6 @@ class Derivation:
                     fix="restore the previous value of `adopted`, and merge that",
                 )
             return
-
-    def _read_settings(self, state: HistoryState) -> HistorySettings | None:
-        entry = state.entry(self._project.path)
-        if entry is None or entry.kind != "file":
-            return None
-        data = self._repository.blob(entry.blob).content
-        # Most revisions do not name a commit, and parsing YAML is slow.
-        return read_history_settings(self._project.path, data) if b"adopted" in data else HistorySettings({}, None)
 
     def derive_with(self, state: HistoryState, commits: Iterable[LoggedCommit]) -> HistoryState:
         """Derive the state after `state` and `commits`, without saving it.
@@ -728,28 +730,23 @@ def read_include_at(repository: Repository, state: HistoryState, project: Projec
 
     So a later change of the mapping changes no earlier version. Where the project file was in another folder before, that file counts.
     """
-    if include := read_own_include_at(repository, state, project):
-        return include
-    for path in sorted(path for path in state.paths() if posixpath.basename(path) == PROJECT_FILE):
-        if include := _read_include(repository, state, path, project):
-            return include
+
+    def list_revisions() -> Iterator[tuple[HistoryState, str]]:
+        for step in state.list_steps_at(project.path):
+            yield state.at_step(step), project.path
+        for path in sorted(path for path in state.paths() if posixpath.basename(path) == PROJECT_FILE):
+            yield state, path
+
+    for revision, path in list_revisions():
+        entry = revision.entry(path)
+        if entry and entry.kind == "file":
+            settings = _read_settings(path, repository.blob(entry.blob).content)
+            if settings:
+                return Include(project.path, settings.include)
     return Include(project.path, state.include)
 
 
-def read_own_include_at(repository: Repository, state: HistoryState, project: Project) -> Include | None:
-    """Read `protobuf.include` of the newest readable revision of the project file at its present path; None without one."""
-    for step in state.list_steps_at(project.path):
-        if include := _read_include(repository, state.at_step(step), project.path, project):
-            return include
-    return None
-
-
-def _read_include(repository: Repository, state: HistoryState, path: str, project: Project) -> Include | None:
-    entry = state.entry(path)
-    if entry is None or entry.kind != "file":
-        return None
-    settings = read_history_settings(path, repository.blob(entry.blob).content)
-    return Include(project.path, settings.include) if settings else None
+_read_settings = lru_cache(_MAX_CACHED_SETTINGS)(read_history_settings)
 
 
 def _list_users(state: HistoryState, path: str) -> set[str]:

@@ -11,7 +11,7 @@ from estate import Estate, make_order_info
 from scratch import record, write_declaration
 
 from schemactl.declare.document import TopicDocument
-from schemactl.history.approved_history import DefinitionLoader
+from schemactl.history.approved_history import DeclaringFile, DefinitionLoader
 from schemactl.history.early_exit import is_nothing_staged
 
 pytestmark = pytest.mark.slow
@@ -120,9 +120,9 @@ def test_a_topic_that_did_not_change_is_read_for_no_target(estate: Estate, monke
     read: list[str] = []
     topic = DefinitionLoader.topic
 
-    def count_read(loader: DefinitionLoader, step: int, path: str, schema: str) -> TopicDocument:
-        read.append(schema)
-        return topic(loader, step, path, schema)
+    def count_read(loader: DefinitionLoader, file: DeclaringFile) -> TopicDocument:
+        read.append(file.schema_id)
+        return topic(loader, file)
 
     monkeypatch.setattr(DefinitionLoader, "topic", count_read)
     estate.scratch.write(EDITS["a field without default, as the foreign version"])
