@@ -11,7 +11,7 @@ from schemactl.core.errors import UsageError
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
-    from schemactl.codec.record_classes import Role
+    from schemactl.classes.extraction import Role
     from schemactl.core.findings import Incompatibility
     from schemactl.core.names import TopicName
     from schemactl.core.policies import CompatibilityStrategy

@@ -6,6 +6,7 @@ Only `load_class` and `load_module` run a user's code, and they are not used to 
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import math
 import sys
@@ -22,17 +23,15 @@ from uuid import UUID
 
 from schemactl import formats
 from schemactl.codec.record_classes import (
+    AVRO,
     NO_DEFAULT,
     ONE_NAME,
     ORDERED,
     SINGLE,
     ClassField,
     Hint,
-    Role,
     UnclearField,
     find_member,
-    get_avro_attributes,
-    get_doc,
     get_symbol,
     is_fixed,
     is_record,
@@ -46,6 +45,9 @@ from schemactl.formats import protobuf
 from schemactl.formats.avro.go_definitions import find_changes, find_default_changes
 
 Json = Any
+
+Role = Literal["consumer", "producer"]
+"""Whether a class receives or sends messages."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -535,9 +537,14 @@ def _find_member_of_default(hint: Hint, default: Any, place: str) -> int | None:
 
 
 def _get_attributes(kind: type) -> dict[str, Json]:
-    """Return the namespace, documentation and other properties of a class's type, in this order."""
-    avro, doc = get_avro_attributes(kind), get_doc(kind)
+    """Return the namespace, documentation and other properties of a class's type, in this order, without inherited ones."""
+    avro = vars(kind).get(AVRO, {})
     namespace = {"namespace": avro["namespace"]} if "namespace" in avro else {}
+    doc = vars(kind).get("__doc__") or ""
+    if doc.startswith(f"{kind.__name__}(") or doc == "An enumeration.":
+        # Python or a library has generated it.
+        doc = ""
+    doc = inspect.cleandoc(doc)
     return {**namespace, **({"doc": doc} if doc else {}), **avro}
 
 

@@ -19,7 +19,7 @@ from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, Usage
 from schemactl.core.schema import SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.codec.record_classes import Role
+    from schemactl.classes.extraction import Role
     from schemactl.core.schema import Release, SchemaInfo
 
 

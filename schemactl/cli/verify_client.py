@@ -29,7 +29,7 @@ from schemactl.core.wording import describe_broken_versions, format_version, for
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
-    from schemactl.codec.record_classes import Role
+    from schemactl.classes.extraction import Role
     from schemactl.core.names import TopicName
     from schemactl.core.policies import CompatibilityStrategy
     from schemactl.core.schema import Release, SchemaInfo, SchemaVersion

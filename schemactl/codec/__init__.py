@@ -53,31 +53,18 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BatchTooLarge": "definition",
     "Codec": "topic",
-    "CodecError": "definition",
-    "CodecUnavailable": "definition",
     "Decoded": "batches",
-    "Definition": "definition",
     "Encoded": "batches",
-    "InvalidDefinition": "definition",
-    "KeyValue": "definition",
     "KindsCodec": "kinds",
-    "Numbers": "definition",
     "Options": "arrow_types",
-    "TargetVersions": "definition",
-    "UnknownTarget": "definition",
-    "UnknownVersion": "definition",
-    "Unreadable": "definition",
-    "Unwritable": "definition",
-    "Version": "definition",
 }
-"""The module of each name."""
+"""The modules of names that are not in `definition`."""
 
 
 def __getattr__(name: str) -> Any:
-    if module := _MODULES.get(name):
-        from importlib import import_module
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'definition')}"), name)

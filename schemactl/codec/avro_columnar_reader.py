@@ -75,7 +75,6 @@ _MAX_SIGNATURE_DEPTH: Final = 32
 _FEW_ROWS: Final = 32
 """With fewer rows than this left, a numpy operation for each further item costs more than the scalar path."""
 
-_MAX_LONG: Final = 2**63 - 1
 _FIXED_SIZES: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _NUMPY_TYPES: Final[dict[pa.DataType, Any]] = {
     pa.null(): np.int8,
@@ -108,7 +107,7 @@ class Program(NamedTuple):
         read: decodes whole messages.
         pool: the defaults of fields that only the reader has, in binary form: they are decoded like payloads.
         record: the same as `read`, field by field, where a record is read as a record.
-        signatures: the signatures of the steps of `record` (see `_make_signature`).
+        signatures: for each step of `record`, a value that is equal for fields that are decoded alike, into the same field of the reader.
     """
 
     shape: Shape
@@ -124,8 +123,14 @@ def compile_program(action: avro_resolution.Action, shape: Shape, options: Optio
     read = compiler.compile(action, shape)
     program = Program(shape, read, bytes(compiler.pool))
     if isinstance(action, avro_resolution.RecordAdjust) and isinstance(shape, Group):
-        signatures = tuple(map(_make_signature, action.steps))
-        return program._replace(record=compiler.compile_record(action, shape), signatures=signatures)
+        signatures: list[Hashable] = []
+        for step in action.steps:
+            try:
+                signatures.append(_describe_step(step, ()))
+            except _Recursive:
+                # The field differs from all others.
+                signatures.append(object())
+        return program._replace(record=compiler.compile_record(action, shape), signatures=tuple(signatures))
     return program
 
 
@@ -229,17 +234,6 @@ def _plan_turns(signatures: tuple[tuple[Hashable, ...], ...]) -> Schedule:
         for writer in writers:
             positions[writer] += 1
             remaining[writer][next_head] -= 1
-
-
-def _make_signature(step: avro_resolution.Step) -> Hashable:
-    """Return a value that is equal for two fields that are decoded alike, into the same field of the reader.
-
-    The signature of a recursive or very deeply nested field differs from all others.
-    """
-    try:
-        return _describe_step(step, ())
-    except _Recursive:
-        return object()
 
 
 class _Recursive(Exception):
@@ -585,7 +579,7 @@ def _compile_decimal(logical: DecimalType, size: int | None) -> ReadColumn:
             low_bits = low.view(np.uint64)
             wrong |= (high > upper_high) | ((high == upper_high) & (low_bits >= upper_low))
             wrong |= (high < lower_high) | ((high == lower_high) & (low_bits <= lower_low))
-        elif bound <= _MAX_LONG:
+        elif bound <= LIMITS["long"][1]:
             wrong |= (low >= bound) | (low <= -bound)
         if wrong.any():
             batch.mark(rows[wrong])

@@ -28,7 +28,7 @@ from .avro_schema import (
 )
 from .byte_batch import FEW_EMPTY, MAX_EMPTY_ITEMS
 from .definition import MAX_KEY_LENGTH, InvalidDefinition, Unreadable, shorten
-from .values import EXACT, decode_text, get_python_converter, get_scale
+from .values import EXACT, TO_PYTHON, decode_text, get_scale
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """Reads the value at a position of a payload, and returns it with the position after it; raises Unreadable."""
@@ -243,7 +243,7 @@ class _AvroCompiler:
             read = _compile_integer(writer.type, shape)
         else:
             read = _compile_number(writer.type, schema.type)
-        convert = get_python_converter(shape.type) if self._as_python else None
+        convert = TO_PYTHON.get(shape.type) if self._as_python else None
         if convert is None:
             return read
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NoReturn
 
-from .definition import InvalidDefinition
+from .definition import InvalidDefinition, shorten
 from .wire_format import compute_max_precision
 
 PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -537,4 +537,4 @@ def _describe_value(value: Any) -> str:
     if value is None:
         return "missing or null"
     text = "an object" if isinstance(value, dict) else "an array" if isinstance(value, list) else repr(value)
-    return text if len(text) <= 60 else text[:60] + "..."
+    return shorten(text, 60)

@@ -53,7 +53,7 @@ from .avro_schema import (
 )
 from .definition import Definition, Unreadable, Unwritable
 from .payload_batches import PayloadDecoder, PayloadEncoder
-from .values import EXACT, LIMITS, ShapeWriter, check_list, get_python_converter, get_scale, to_unscaled
+from .values import EXACT, LIMITS, TO_PYTHON, ShapeWriter, check_list, get_scale, to_unscaled
 
 Convert = Callable[[Any], Any]
 
@@ -145,7 +145,7 @@ class _ReaderCompiler:
                 return self._compile_union(shape)
             case Leaf():
                 convert = _compile_leaf(shape)
-                to_python = get_python_converter(shape.type) if self._as_python else None
+                to_python = TO_PYTHON.get(shape.type) if self._as_python else None
                 return convert if to_python is None else lambda value: to_python(convert(value))
 
     def _compile_record(self, shape: Group) -> Convert:

@@ -23,19 +23,20 @@ from .definition import Definition, InvalidDefinition, Unreadable, Unwritable
 from .payload_batches import PayloadDecoder, PayloadEncoder
 from .values import (
     DAY_MICROS,
+    LIMITS,
     MAX_MILLIS,
+    MAX_SECONDS,
     SECOND_MICROS,
+    TO_PYTHON,
+    TO_STORAGE,
     check_bytes,
     decode_text,
-    get_python_converter,
-    get_storage_converter,
 )
 
 _DAY_MILLIS: Final = DAY_MICROS // 1000
 _DAY_NANOS: Final = DAY_MICROS * 1000
 _SECOND_NANOS: Final = 1_000_000_000
-_DAYS: Final = (-(2**31), 2**31 - 1)
-_MAX_SECONDS: Final = (2**63 - 1) // SECOND_MICROS - 1
+_DAYS: Final = LIMITS["int"]
 
 Numbers = Any
 """Integers or numpy arrays of them: the conversions work for both."""
@@ -91,7 +92,7 @@ _WIRE_FORMATS: Final = {
         TIMESTAMP,
         lambda seconds, nanos: seconds * SECOND_MICROS + nanos // 1000,
         lambda micros: (micros // SECOND_MICROS, micros % SECOND_MICROS * 1000),
-        ((-_MAX_SECONDS, _MAX_SECONDS), None),
+        ((-MAX_SECONDS, MAX_SECONDS), None),
         exact=False,
         nanos=1,
     ),
@@ -104,7 +105,7 @@ _WIRE_FORMATS: Final = {
         TIMESTAMP_NTZ,
         lambda day, nanos: day * DAY_MICROS + nanos // 1000,
         lambda micros: (micros // DAY_MICROS, micros % DAY_MICROS * 1000),
-        ((-_MAX_SECONDS // 86_400, _MAX_SECONDS // 86_400), _NANO_OF_DAY),
+        ((-MAX_SECONDS // 86_400, MAX_SECONDS // 86_400), _NANO_OF_DAY),
         exact=False,
         nanos=1,
     ),
@@ -213,7 +214,7 @@ def _make_number_decoder(name: str, options: Options) -> PayloadDecoder:
     packed, exact = struct.Struct(wire.format), wire.exact or options.strict
     order, codes = wire.format[0], wire.format[1:]
     keeps_nanos = options.strict and not options.loses_nanoseconds
-    convert = get_python_converter(wire.type)
+    convert = TO_PYTHON.get(wire.type)
 
     def read_storage(payload: bytes) -> Any:
         if len(payload) < packed.size or (exact and len(payload) > packed.size):
@@ -267,9 +268,9 @@ def _make_number_encoder(name: str, options: Options) -> PayloadEncoder:
     wire = _get_wire_format(name, options)
     packed = struct.Struct(wire.format)
     order, codes = wire.format[0], wire.format[1:]
-    convert = get_storage_converter(wire.type)
+    convert = TO_STORAGE.get(wire.type)
     # Nanoseconds may also be written as one of Python's times.
-    convert_time = None if wire.time_type is None else get_storage_converter(wire.time_type)
+    convert_time = None if wire.time_type is None else TO_STORAGE[wire.time_type]
     nanos_per_unit = 1 if wire.time_type == TIME else 1000
     kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
     if pa.types.is_integer(wire.type):

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from .arrow_types import TIMESTAMP
 from .byte_batch import Ints, Mask
 from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name
-from .values import SECOND_MICROS
+from .values import MAX_SECONDS, SECOND_MICROS
 
 _MAX_NUMBER: Final = 10_000
 _MAX_FIELDS: Final = 5_000
@@ -45,9 +45,6 @@ _PTARS_TYPES: Final[dict[str, pa.DataType]] = {
     "fixed64": pa.uint64(),
 }
 """The types of ptars that differ from the types of the columns."""
-
-_MAX_SECONDS: Final = 2**63 // SECOND_MICROS - 1
-"""Maximum number of seconds that fits 64 bits as microseconds, with any nanoseconds."""
 
 _LENGTH_TAG: Final = b"".join(re.escape(bytes([byte])) for byte in range(2, 256, 8))
 _HUGE_LENGTH: Final = re.compile(
@@ -352,7 +349,7 @@ class _RowReader(BatchRows):
         if isinstance(shape, Moment):
             seconds = np.asarray(pc.fill_null(array.field(0), 0))
             nanos = np.asarray(pc.fill_null(array.field(1), 0)).astype(np.int64)
-            is_too_large = (seconds > _MAX_SECONDS) | (seconds < -_MAX_SECONDS)
+            is_too_large = (seconds > MAX_SECONDS) | (seconds < -MAX_SECONDS)
             self.bad[rows[is_too_large]] = True
             micros = np.where(is_too_large, 0, seconds) * SECOND_MICROS + nanos // 1000
             return pa.array(micros, pa.int64(), mask=~present).cast(shape.type)

@@ -17,16 +17,7 @@ from .definition import CodecError, Definition, Unreadable, Unwritable
 from .payload_batches import PayloadDecoder, PayloadEncoder
 from .proto_columns import make_column_reader, make_column_writer, make_plan
 from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name, load_descriptor, load_root
-from .values import (
-    LIMITS,
-    PLAIN,
-    SECOND_MICROS,
-    check_fields,
-    check_list,
-    get_python_converter,
-    get_storage_converter,
-    list_entries,
-)
+from .values import LIMITS, PLAIN, SECOND_MICROS, TO_PYTHON, TO_STORAGE, check_fields, check_list, list_entries
 from .wire_format import decode_varint
 
 _MAX_DEPTH: Final = 100
@@ -41,8 +32,8 @@ _PACKED_SIZES: Final = {
 """The size in bytes of an item of a packed list; other items are variable-length numbers."""
 
 _RANGES: Final = {
-    **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
-    **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(2**63), 2**63 - 1)),
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), LIMITS["int"]),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), LIMITS["long"]),
     **dict.fromkeys(("uint32", "fixed32"), (0, 2**32 - 1)),
     **dict.fromkeys(("uint64", "fixed64"), (0, 2**64 - 1)),
 }
@@ -80,10 +71,22 @@ def make_decoder(writer_schema: Definition, reader_schema: Definition, options: 
 
 
 def make_encoder(schema: Definition, options: Options) -> PayloadEncoder:
-    """Make the encoder of values of a definition."""
+    """Make the encoder of values of a definition. A field that is absent or null is not set, and equal values have equal bytes."""
     root = load_root(schema, options)
     plan = None if is_too_wide([root.shape.type]) else make_plan(root)
-    return PayloadEncoder(root.shape.type, _compile_writer(root), None if plan is None else make_column_writer(plan))
+    message_class = root.message_class
+    fill = _WriterCompiler().compile_message(root.shape, message_class.DESCRIPTOR)
+
+    def write(value: Any) -> bytes:
+        message = message_class()
+        fill(message, value)
+        if not message_class.IsInitialized(message):
+            missing = ", ".join(_find_missing_fields(message))
+            raise Unwritable(f"required fields are missing: {missing}")
+        written: bytes = message_class.SerializeToString(message, deterministic=True)
+        return written
+
+    return PayloadEncoder(root.shape.type, write, None if plan is None else make_column_writer(plan))
 
 
 # Reader
@@ -129,11 +132,8 @@ class _ReaderCompiler:
 
     def compile_message(self, shape: Message) -> _Read:
         # Compiled once, because a recursive message has the same shape in many places.
-        if id(shape) not in self._messages:
-            self._messages[id(shape)] = self._compile_message(shape)
-        return self._messages[id(shape)]
-
-    def _compile_message(self, shape: Message) -> _Read:
+        if id(shape) in self._messages:
+            return self._messages[id(shape)]
         parts = [(part.name, self._compile_part(part)) for part in shape.parts]
 
         def read_message(message: Any) -> Any:
@@ -147,6 +147,7 @@ class _ReaderCompiler:
                 raise
             return value
 
+        self._messages[id(shape)] = read_message
         return read_message
 
     def _compile_part(self, part: MessagePart) -> _Read:
@@ -189,8 +190,10 @@ class _ReaderCompiler:
             case Message():
                 return self.compile_message(shape)
             case Moment():
-                convert = get_python_converter(shape.type) if self._as_python else None
-                return _read_micros if convert is None else lambda moment: convert(_read_micros(moment))
+                if not self._as_python:
+                    return _read_micros
+                convert = TO_PYTHON[shape.type]
+                return lambda moment: convert(_read_micros(moment))
             case Scalar(kind="enum"):
                 names = shape.names or {}
                 # A number without a name becomes its digits.
@@ -306,48 +309,27 @@ class _FaultFinder:
         size, start = decode_varint(self._payload, at, end)
         if size > end - start:
             raise Unreadable(f"a length of {size} bytes, but {end - start} are left", at)
-        if field is not None:
-            self._check_content(field, start, start + size, depth)
-        return start + size
-
-    def _check_content(self, field: Any, at: int, end: int, depth: int) -> None:
+        stop = start + size
+        if field is None:
+            return stop
         kind = get_type_name(field)
         if kind == "message":
-            self.check_message(field.message_type, at, end, depth=depth + 1, group=None)
+            self.check_message(field.message_type, start, stop, depth=depth + 1, group=None)
         elif kind == "string":
             try:
-                self._payload[at:end].decode()
+                self._payload[start:stop].decode()
             except UnicodeDecodeError as error:
-                raise Unreadable("text that is not UTF-8", at + error.start) from None
+                raise Unreadable("text that is not UTF-8", start + error.start) from None
         elif field.is_repeated and kind not in ("bytes", "group"):
-            size = _PACKED_SIZES.get(kind)
-            if size is not None and (end - at) % size:
-                raise Unreadable(f"{end - at} bytes are not a multiple of items of {size} bytes", at)
-            while size is None and at < end:
-                at = decode_varint(self._payload, at, end)[1]
+            item_size = _PACKED_SIZES.get(kind)
+            if item_size is not None and size % item_size:
+                raise Unreadable(f"{size} bytes are not a multiple of items of {item_size} bytes", start)
+            while item_size is None and start < stop:
+                start = decode_varint(self._payload, start, stop)[1]
+        return stop
 
 
 # Writer
-
-
-def _compile_writer(root: Root) -> Callable[[Any], bytes]:
-    """Compile the function that encodes values in the form in which they are decoded; it raises Unwritable for other values.
-
-    A field that is absent or null is not set. Equal values have equal bytes.
-    """
-    message_class = root.message_class
-    fill = _WriterCompiler().compile_message(root.shape, message_class.DESCRIPTOR)
-
-    def write(value: Any) -> bytes:
-        message = message_class()
-        fill(message, value)
-        if not message_class.IsInitialized(message):
-            missing = ", ".join(_find_missing_fields(message))
-            raise Unwritable(f"required fields are missing: {missing}")
-        written: bytes = message_class.SerializeToString(message, deterministic=True)
-        return written
-
-    return write
 
 
 class _WriterCompiler:
@@ -358,11 +340,8 @@ class _WriterCompiler:
 
     def compile_message(self, shape: Message, descriptor: Any) -> _Fill:
         # Compiled once, because a recursive message has the same shape in many places.
-        if id(shape) not in self._messages:
-            self._messages[id(shape)] = self._compile_message(shape, descriptor)
-        return self._messages[id(shape)]
-
-    def _compile_message(self, shape: Message, descriptor: Any) -> _Fill:
+        if id(shape) in self._messages:
+            return self._messages[id(shape)]
         parts = {
             part.name: (part, self._compile_part(part, descriptor.fields_by_name[part.name])) for part in shape.parts
         }
@@ -382,6 +361,7 @@ class _WriterCompiler:
                     error.prepend_path(name)
                     raise
 
+        self._messages[id(shape)] = fill
         return fill
 
     def _compile_part(self, part: MessagePart, field: Any) -> _Fill:
@@ -472,11 +452,11 @@ def _make_scalar_fit(shape: Scalar) -> _Fit:
 
 
 def _compile_moment(kind: pa.DataType) -> _Fill:
-    convert = get_storage_converter(kind)
+    convert = TO_STORAGE[kind]
     low, high = LIMITS["long"]
 
     def fill(message: Any, value: Any) -> None:
-        micros = value if convert is None else convert(value)
+        micros = convert(value)
         if not low <= micros <= high:
             raise Unwritable(f"{micros} microseconds do not fit 64 bits")
         # Seconds and nanoseconds of a Duration have the same sign (google/protobuf/duration.proto).

@@ -6,7 +6,6 @@ The libraries are recognized without importing them.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import re
 import sys
@@ -95,9 +94,6 @@ class ModelInstance(Protocol):
 
 
 Instance = DataclassInstance | ModelInstance
-
-Role = Literal["consumer", "producer"]
-"""Whether a class receives or sends messages."""
 
 
 def to_value(instance: Any) -> Any:
@@ -280,19 +276,6 @@ def is_record(kind: Any) -> bool:
 def is_fixed(kind: Any) -> bool:
     """Return whether it is a class of bytes for a fixed type."""
     return isinstance(kind, type) and issubclass(kind, bytes) and AVRO in vars(kind)
-
-
-def get_avro_attributes(kind: type) -> Mapping[str, Any]:
-    """Return the attributes of the Avro type that the class itself declares, without inherited ones."""
-    attributes: Mapping[str, Any] = vars(kind).get(AVRO, {})
-    return attributes
-
-
-def get_doc(kind: type) -> str:
-    """Return the docstring of a class, or "" if Python or a library has generated it."""
-    doc = vars(kind).get("__doc__") or ""
-    is_generated = doc.startswith(f"{kind.__name__}(") or doc in ("An enumeration.", "")
-    return "" if is_generated else inspect.cleandoc(doc)
 
 
 @cache

@@ -59,24 +59,12 @@ def parse_versions(versions: pa.Array | pa.ChunkedArray) -> tuple[pa.Int64Array,
 
 def group_rows(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
     """Return the distinct numbers, each with its rows in ascending order; None for null. There is always at least one group."""
-    rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
-    values = np.asarray(numbers.drop_null())
     groups: list[tuple[int | None, Ints]] = []
-    if len(values):
-        lowest = int(values.min())
-        distinct: Ints | None = None
-        codes = values - lowest
-        if int(values.max()) - lowest < 2**16:
-            # numpy sorts short integers by digits, many times as fast.
-            codes = codes.astype(np.uint16)
-        else:
-            distinct, codes = np.unique(values, return_inverse=True)
-        order = rows.take(np.argsort(codes, kind="stable"))
-        counts = np.bincount(codes)
-        bounds = np.cumsum(counts)
-        for code in np.flatnonzero(counts).tolist():
-            number = lowest + code if distinct is None else int(distinct[code])
-            groups.append((number, order[bounds[code] - counts[code] : bounds[code]]))
+    rows = np.flatnonzero(np.asarray(numbers.is_valid()))
+    if len(rows):
+        distinct, codes, counts = np.unique(np.asarray(numbers.drop_null()), return_inverse=True, return_counts=True)
+        parts = np.split(rows.take(np.argsort(codes, kind="stable")), np.cumsum(counts)[:-1])
+        groups += zip(distinct.tolist(), parts, strict=True)
     if numbers.null_count or not groups:
         groups.append((None, np.flatnonzero(np.asarray(numbers.is_null()))))
     return groups

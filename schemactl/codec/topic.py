@@ -108,10 +108,8 @@ class Codec(BatchDecoder):
         self._decoders: dict[int | None, MessageDecoder] = {}
         self._encoders: dict[tuple[int | None, JsonTimes], MessageEncoder] = {}
         self._columns: dict[int | None, MessageColumns] = {}
-        self._validators: dict[int, Codec] = {}
-        self._read_as: dict[int, Codec] = {}
+        self._codecs: dict[tuple[int, Options], Codec] = {}
         self._for_target: dict[tuple[str, bool], Codec] = {}
-        self._width_checked: set[int | None] = set()
 
     def __reduce__(self) -> Any:
         """Pickle only the definitions: a process compiles them once for all copies."""
@@ -148,9 +146,7 @@ class Codec(BatchDecoder):
             UnknownVersion: the codec has no such version.
         """
         columns = self._make_columns(version).columns
-        if version not in self._width_checked:
-            check_width(columns.types)
-            self._width_checked.add(version)
+        check_width(columns.types)
         return columns
 
     @cached_property
@@ -180,9 +176,7 @@ class Codec(BatchDecoder):
         Raises:
             UnknownVersion: the codec has no such version.
         """
-        if version not in self._read_as:
-            self._read_as[version] = self._make_codec(version, self.options)
-        return self._read_as[version]
+        return self._get_codec(version, self.options)
 
     def for_target(self, target: str, *, is_default: bool = False) -> Codec:
         """Return a codec that decodes messages by the version numbers of `target`.
@@ -266,10 +260,7 @@ class Codec(BatchDecoder):
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        if version not in self._validators:
-            options = replace(self.options, strict=True, loses_nanoseconds=True)
-            self._validators[version] = self._make_codec(version, options)
-        validator = self._validators[version]
+        validator = self._get_codec(version, replace(self.options, strict=True, loses_nanoseconds=True))
         try:
             validator.decode_one(payload, version, key)
         except Unreadable:
@@ -279,21 +270,23 @@ class Codec(BatchDecoder):
             if validator.decode_batch(payloads, versions, keys).errors[0].is_valid:
                 raise
 
-    def _make_codec(self, version: int, options: Options) -> Codec:
+    def _get_codec(self, version: int, options: Options) -> Codec:
+        """Return the codec that decodes into the schema of `version`, which is made once."""
         schema = self.schema(version)
-        numbers = self.numbers and replace(self.numbers, reader=version)
-        targets = self.targets and {
-            name: on_target and on_target.with_reader(schema) for name, on_target in self.targets.items()
-        }
-        return Codec(
-            self.versions,
-            reader=schema,
-            options=options,
-            numbers=numbers,
-            target=self.target,
-            targets=targets,
-            kind=self.kind or self._by_number[version].kind,
-        )
+        if (version, options) not in self._codecs:
+            targets = self.targets and {
+                name: on_target and on_target.with_reader(schema) for name, on_target in self.targets.items()
+            }
+            self._codecs[version, options] = Codec(
+                self.versions,
+                reader=schema,
+                options=options,
+                numbers=self.numbers and replace(self.numbers, reader=version),
+                target=self.target,
+                targets=targets,
+                kind=self.kind or self._by_number[version].kind,
+            )
+        return self._codecs[version, options]
 
     def number_written(self, version: int | None = None) -> int | None:
         """Return the version number of encoded messages, or None if the reader's schema is not the schema of a version.
@@ -373,12 +366,32 @@ class Codec(BatchDecoder):
         if self.kind and has_versions and versions.null_count:
             unversioned_rows = np.flatnonzero(np.asarray(versions.is_null())).tolist()
             version_reasons = dict.fromkeys(unversioned_rows, NO_VERSION) | version_reasons
-        arrays, reasons = self._decode_by_version(payloads, versions, keys)
+
+        # The rows of each version are decoded together.
+        groups = [(self._get_decoder(number), rows) for number, rows in group_rows(versions)]
+        if len(groups) == 1:
+            arrays, reasons = groups[0][0].decode_batch(payloads, keys)
+        elif (decoded_together := decode_singles(groups, payloads)) is not None:
+            arrays, reasons = decoded_together
+        else:
+            parts: list[list[tuple[Ints, pa.Array]]] = [[] for _ in columns]
+            reasons = {}
+            for decoder, rows in groups:
+                index = pa.array(rows)
+                decoded, rejected = decoder.decode_batch(
+                    payloads.take(index), None if keys is None else keys.take(index)
+                )
+                for part, column in zip(parts, decoded, strict=True):
+                    part.append((rows, column))
+                reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
+            nulls = [pa.nulls(len(payloads), column_type) for column_type in columns.types]
+            arrays = [replace_rows(column, part) for column, part in zip(nulls, parts, strict=True)]
+
         # A row with an invalid version was decoded with the reader's schema, so its values have no meaning.
         arrays = [mask_rows(column, version_reasons) for column in arrays]
         reasons |= version_reasons
-        rows = make_record_batch(arrays, columns, len(payloads))
-        return Decoded(rows, make_reason_array(reasons, len(payloads)))
+        batch = make_record_batch(arrays, columns, len(payloads))
+        return Decoded(batch, make_reason_array(reasons, len(payloads)))
 
     def encode_one(
         self, value: Any, version: int | None = None, *, json_times: JsonTimes | None = None
@@ -480,7 +493,7 @@ class Codec(BatchDecoder):
         self._decoders[version] = decoder
         return decoder
 
-    def _get_encoder(self, version: int | None, json_times: JsonTimes | None = None) -> MessageEncoder:
+    def _get_encoder(self, version: int | None, json_times: JsonTimes | None) -> MessageEncoder:
         times = json_times or self.options.json_times
         if (version, times) not in self._encoders:
             if version is None:
@@ -549,29 +562,6 @@ class Codec(BatchDecoder):
             f"schema version {version} is not a version of {target} that Git knows ({span}): `schemactl drift --target "
             f"{target}` shows what it is"
         )
-
-    def _decode_by_version(
-        self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
-    ) -> tuple[list[pa.Array], dict[int, str]]:
-        """Decode the rows of each version together, and return the columns in the order of the payloads, with the reasons."""
-        groups = group_rows(versions)
-        if len(groups) == 1:
-            return self._get_decoder(groups[0][0]).decode_batch(payloads, keys)
-        together = decode_singles([(self._get_decoder(number), rows) for number, rows in groups], payloads)
-        if together is not None:
-            return together
-        parts: list[list[tuple[Ints, pa.Array]]] = [[] for _ in self.columns]
-        reasons: dict[int, str] = {}
-        for number, rows in groups:
-            index = pa.array(rows)
-            columns, rejected = self._get_decoder(number).decode_batch(
-                payloads.take(index), None if keys is None else keys.take(index)
-            )
-            for part, column in zip(parts, columns, strict=True):
-                part.append((rows, column))
-            reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
-        nulls = [pa.nulls(len(payloads), column_type) for column_type in self.columns.types]
-        return [replace_rows(column, part) for column, part in zip(nulls, parts, strict=True)], reasons
 
 
 @lru_cache(maxsize=8)

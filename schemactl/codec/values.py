@@ -39,6 +39,9 @@ DAY_MICROS: Final = 86_400 * SECOND_MICROS
 MAX_MILLIS: Final = (2**63 - 1) // 1000
 """The maximum number of milliseconds that fits 64 bits as microseconds."""
 
+MAX_SECONDS: Final = (2**63 - 1) // SECOND_MICROS - 1
+"""The maximum number of seconds that fits 64 bits as microseconds, with any nanoseconds."""
+
 LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 """The minimum and maximum of Avro's integers."""
 
@@ -279,7 +282,7 @@ def _make_fit(shape: Leaf) -> Fit:
 
     low, high = LIMITS[schema.type]
     factor = get_scale(shape).factor
-    convert = get_storage_converter(shape.type)
+    convert = TO_STORAGE.get(shape.type)
 
     def fit_integer(value: Any) -> Any:
         number = value if convert is None else convert(value)
@@ -421,19 +424,6 @@ def get_scale(shape: Leaf) -> Scale:
     return Scale(*LIMITS[shape.schema.type], 1)
 
 
-def get_python_converter(arrow_type: pa.DataType) -> Convert | None:
-    """Return the function that converts the storage form to Python's own type, or None if they are the same."""
-    return _TO_PYTHON.get(arrow_type)
-
-
-def get_storage_converter(arrow_type: pa.DataType) -> Convert | None:
-    """Return the function that converts Python's own type to the storage form, or None if they are the same.
-
-    It accepts numbers, which are the storage form already, except for times.
-    """
-    return _TO_STORAGE.get(arrow_type)
-
-
 def _to_datetime(epoch: datetime, micros: int) -> datetime:
     try:
         return epoch + timedelta(microseconds=micros)
@@ -491,18 +481,23 @@ def _check_integer(value: Any, expected: str) -> int:
     raise Unwritable(f"expected {expected}, found {value!r}")
 
 
-_TO_PYTHON: Final[dict[pa.DataType, Convert]] = {
+TO_PYTHON: Final[dict[pa.DataType, Convert]] = {
     TIMESTAMP: partial(_to_datetime, EPOCH),
     TIMESTAMP_NTZ: partial(_to_datetime, EPOCH_NTZ),
     pa.date32(): _to_date,
     TIME: lambda nanos: (EPOCH_NTZ + timedelta(microseconds=nanos // 1000)).time(),
     DURATION: _to_timedelta,
 }
+"""The functions that convert the storage form to Python's own types, where they differ."""
 
-_TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
+TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
     TIMESTAMP: partial(_from_datetime, EPOCH),
     TIMESTAMP_NTZ: partial(_from_datetime, EPOCH_NTZ),
     pa.date32(): _from_date,
     TIME: _from_time,
     DURATION: _from_timedelta,
 }
+"""The functions that convert Python's own types to the storage form, where they differ.
+
+They accept numbers, which are the storage form already, except for times.
+"""

@@ -487,37 +487,35 @@ def replay_with(session: SparkSession, codec: AnyCodec, path: str | PathLike[str
     read_files = partial(_read_files, folder=folder, schema=pa.schema(map(to_arrow_field, message_struct)))
     messages = map_in_arrow(files, read_files, message_struct)
     landing = prepare_landing(messages, codec, path, {**options, "payload": PAYLOAD})
-    try:
-        return _run_replay(landing, messages, names)
-    finally:
-        landing.discard()
-
-
-def _run_replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> Landed:
     has_transactions = landing.rejected.table.columns() is not None
     # The kinds of a topic share the table of rejected messages.
-    app = f"{_REPLAY_APP}.{landing.codec.kind}" if landing.codec.kind else _REPLAY_APP
-    last_rows = landing.rows.table.read_last_version(app) or 0
-    last_rejected = landing.rejected.table.read_last_version(app) or 0
-    if last_rejected > last_rows:
-        _commit_rows(landing, Transaction(app, last_rejected))
-    written = landing.write_files(messages) if names else []
-    landed = sum((task_files.landed for task_files in written), Landed())
-    if not landed.rows:
+    app = f"{_REPLAY_APP}.{codec.kind}" if codec.kind else _REPLAY_APP
+    try:
+        # Complete a replay that was killed between its two commits.
+        last_rows = landing.rows.table.read_last_version(app) or 0
+        last_rejected = landing.rejected.table.read_last_version(app) or 0
+        if last_rejected > last_rows:
+            _commit_rows(landing, Transaction(app, last_rejected))
+
+        written = landing.write_files(messages) if names else []
+        landed = sum((task_files.landed for task_files in written), Landed())
+        if not landed.rows:
+            return landed
+        rows = [file for task_files in written for file in task_files.rows]
+        rejected = [file for task_files in written for file in task_files.rejected]
+        if has_transactions:
+            transaction = Transaction(app, last_rejected + 1)
+            landing.commit_to(landing.rejected, rejected, transaction, row_files=rows, removes=names)
+            if [*(landing.rejected.table.read_row_files(transaction) or ())] != rows:
+                raise Conflict("another replay came first: nothing was replayed; replay again")
+            _commit_rows(landing, transaction)
+        else:
+            # Rows first: after a crash in between, a message exists twice instead of not at all.
+            landing.commit_to(landing.rows, rows, None)
+            landing.commit_to(landing.rejected, rejected, None, removes=names)
         return landed
-    rows = [file for task_files in written for file in task_files.rows]
-    rejected = [file for task_files in written for file in task_files.rejected]
-    if has_transactions:
-        transaction = Transaction(app, last_rejected + 1)
-        landing.commit_to(landing.rejected, rejected, transaction, row_files=rows, removes=names)
-        if [*(landing.rejected.table.read_row_files(transaction) or ())] != rows:
-            raise Conflict("another replay came first: nothing was replayed; replay again")
-        _commit_rows(landing, transaction)
-    else:
-        # Rows first: after a crash in between, a message exists twice instead of not at all.
-        landing.commit_to(landing.rows, rows, None)
-        landing.commit_to(landing.rejected, rejected, None, removes=names)
-    return landed
+    finally:
+        landing.discard()
 
 
 def _commit_rows(landing: Landing, transaction: Transaction) -> None:

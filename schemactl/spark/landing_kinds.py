@@ -185,9 +185,9 @@ def view_kinds(
     path: str,
     *,
     names_by_kind: FormerNamesByKind,
-    format: Format = "parquet",  # noqa: A002  as in `land`
-    former: bool = False,
-    name: str | None = None,
+    format: Format,  # noqa: A002  as in `land`
+    former: bool,
+    name: str | None,
 ) -> dict[str, DataFrame]:
     """Read the landed rows of each kind (see `view`), without kinds that have no rows yet.
 

@@ -49,13 +49,13 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, landing: Landing, app: str | None) -> None:
-        self._landing: Landing | None = landing
+        self._landing = landing
         self._writer = landing.writer
         self._app = app
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the tables."""
-        return {**self.__dict__, "_landing": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_landing"}
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the messages of a task to files."""
@@ -67,20 +67,13 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
         """Commit the files of the tasks, in the driver."""
         reduce_worker_overhead()
         written = [message for message in messages if isinstance(message, WrittenFiles)]
-        landing = self._driver_landing
         try:
             # All files belong to one transaction; a batch without tasks has no transaction.
             for transaction in {task_files.transaction for task_files in written}:
-                landing.commit(written, transaction)
+                self._landing.commit(written, transaction)
         finally:
-            landing.discard()
+            self._landing.discard()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
         """Remove the files of the tasks, in the driver."""
-        self._driver_landing.discard()
-
-    @property
-    def _driver_landing(self) -> Landing:
-        if self._landing is None:
-            raise RuntimeError("a task does not commit")
-        return self._landing
+        self._landing.discard()

@@ -76,12 +76,7 @@ class Columns:
 
 
 def message_columns(
-    messages: DataFrame,
-    codec: Codec | KindsCodec,
-    *,
-    payload: Name = PAYLOADS,
-    version: Name | None = VERSIONS,
-    key: Name | None = KEYS,
+    messages: DataFrame, codec: Codec | KindsCodec, *, payload: Name, version: Name | None, key: Name | None
 ) -> Columns:
     """Return the columns of `messages` that `decode` with these arguments reads and passes through.
 

@@ -126,17 +126,14 @@ class RawMessages:
         """
         files = messages.inputFiles()
         name = posixpath.basename(self.place)
-        if len(files) != 1 or posixpath.basename(unquote(files[0])) != name or self._exists(f"{self.place}/{name}"):
-            return self.place
-        return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.place[:-1]) + f"[{self.place[-1]}]"
-
-    def _exists(self, path: str) -> bool:
-        try:
-            self.spark.read.format("binaryFile").load(path)
-        except SPARK_ERRORS:
-            # HDFS does not say that the path is missing, but that a file is not a folder.
-            return False
-        return True
+        if len(files) == 1 and posixpath.basename(unquote(files[0])) == name:
+            try:
+                # A folder may have the name of the only file in it.
+                self.spark.read.format("binaryFile").load(f"{self.place}/{name}")
+            except SPARK_ERRORS:
+                # HDFS does not say that the path is missing, but that a file is not a folder.
+                return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.place[:-1]) + f"[{self.place[-1]}]"
+        return self.place
 
     def _select_topic(self, messages: DataFrame) -> DataFrame:
         """Return the messages of the topic and its partitions, or all messages if they have no column with the topic."""

@@ -108,7 +108,7 @@ def test_usual_messages_are_decoded_and_encoded_by_columns() -> None:
     payloads = [codec.encode_one(value) or b"" for value in values]
     assert find_scalar_rows(codec, payloads) == [False] * 3
     rows = check_same(codec, pa.array(payloads)).rows
-    message_encoder: Any = codec._get_encoder(0)
+    message_encoder: Any = codec._get_encoder(0, None)
     # Only protobuf orders several entries of a map, and encodes an enum number without a name.
     assert message_encoder.encoder.encode_column(rows.to_struct_array())[1].tolist() == [False, True, True]
 

@@ -342,17 +342,6 @@ def test_an_attempt_that_still_writes_does_not_make_a_job_fail_that_has_landed(t
     assert list(tmp_path.rglob("late"))
 
 
-def test_a_landing_that_an_older_release_left_half_done_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "_landing/done").mkdir(parents=True)
-    (tmp_path / "_landing/done/landed.json").write_text("{}")
-    make_table(tmp_path).check(STRUCT, [], overwrite=False)
-    (tmp_path / "_landing/job-7").mkdir()
-    (tmp_path / "_landing/job-7/journal.json").write_text("{}")
-    words = rf"complete it with that release .* or delete {tmp_path}/_landing/job-7 and all files in .* have job-7 in"
-    with pytest.raises(WrongArgument, match=words):
-        make_table(tmp_path).check(STRUCT, [], overwrite=True)
-
-
 def test_a_folder_is_made_even_if_the_empty_one_above_it_is_removed_meanwhile(tmp_path: Path) -> None:
     def remove() -> None:
         raise FileNotFoundError

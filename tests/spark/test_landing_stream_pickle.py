@@ -50,5 +50,5 @@ def test_the_pickle_for_tasks_has_no_credential_of_a_catalog(make_table: Any, tm
     sent = cloudpickle.dumps(writer)  # type: ignore[no-untyped-call]
     assert SECRET.encode() not in sent
     received = pickle.loads(sent)  # noqa: S301  made here
-    with pytest.raises(RuntimeError, match="a task does not commit"):
+    with pytest.raises(AttributeError):
         received.commit([], 0)

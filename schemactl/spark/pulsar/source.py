@@ -801,7 +801,7 @@ class Sender:
                     route.producer.flush()
                 _raise_first(failures)
         if rejected is None or self.rejected is None:
-            return NOTHING_REJECTED
+            return _Sent((), "")
         return _Sent(rejected.close(), self.rejected.job)
 
     def _list_topics(self, batch: pa.RecordBatch) -> tuple[list[str | None], dict[int, str]]:
@@ -845,9 +845,6 @@ class _Sent(WriterCommitMessage):
 
     rejected: Sequence[DataFile]
     job: str
-
-
-NOTHING_REJECTED: Final = _Sent((), "")
 
 
 @dataclass(frozen=True, slots=True)

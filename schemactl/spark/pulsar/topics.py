@@ -29,7 +29,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse, PoolManager
+    from urllib3 import BaseHTTPResponse
 
 T = TypeVar("T")
 
@@ -163,14 +163,13 @@ def _list_topics(connection: Connection, namespace: str) -> set[str]:
     """Return the full names of the topics in `tenant/namespace`, without partitions, from Pulsar's admin REST API."""
     failure = f"cannot list the topics of {namespace}"
     topics: set[str] = set()
-    with _open_pool(connection) as pool:
-        for suffix in ("", "/partitioned"):
-            address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/persistent/{namespace}{suffix}"
-            response = _request(pool, address, failure, 200)
-            try:
-                topics |= {topic_of(name) for name in json.loads(response.data)}
-            except (ValueError, TypeError):
-                raise PulsarProblem(f"{failure}: {address} {_NO_LIST}") from None
+    for suffix in ("", "/partitioned"):
+        address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/persistent/{namespace}{suffix}"
+        response = _request(connection, address, failure, 200)
+        try:
+            topics |= {topic_of(name) for name in json.loads(response.data)}
+        except (ValueError, TypeError):
+            raise PulsarProblem(f"{failure}: {address} {_NO_LIST}") from None
     return topics
 
 
@@ -188,8 +187,7 @@ def list_schemas(connection: Connection, topic: str) -> list[dict[str, Any]]:
     # Brokers decode the topic in these paths twice (SchemasResource).
     path = f"{namespace}/{quote(quote(name, safe=''), safe='')}"
     address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/schemas/{path}/schemas"
-    with _open_pool(connection) as pool:
-        response = _request(pool, address, failure, 200, 404)
+    response = _request(connection, address, failure, 200, 404)
     try:
         responses = json.loads(response.data)["getSchemaResponses"] if response.status == 200 else []
         responses = sorted(responses, key=lambda entry: int(entry["version"]))
@@ -203,21 +201,12 @@ def list_schemas(connection: Connection, topic: str) -> list[dict[str, Any]]:
 _NO_LIST: Final = "does not respond with a list of them; is admin.url the address of a broker's or proxy's REST API?"
 
 
-def _request(pool: PoolManager, address: str, failure: str, *statuses: int) -> BaseHTTPResponse:
-    """Return the response of an address; raises PulsarProblem with `failure` for any other status than `statuses`."""
-    import urllib3
+def _request(connection: Connection, address: str, failure: str, *statuses: int) -> BaseHTTPResponse:
+    """Return the response of an address, with the client's credentials.
 
-    try:
-        response = pool.request("GET", address, redirect=False)
-    except urllib3.exceptions.HTTPError as error:
-        raise PulsarProblem(f"{failure}: {error}") from None
-    if response.status not in statuses:
-        raise PulsarProblem(f"{failure}: {address} responds with {response.status}")
-    return response
-
-
-def _open_pool(connection: Connection) -> PoolManager:
-    """Return a pool of HTTP connections that authenticates like the client."""
+    Raises:
+        PulsarProblem: with `failure`, if there is no response, or for any other status than `statuses`.
+    """
     import urllib3
 
     arguments: dict[str, Any] = {}
@@ -235,7 +224,14 @@ def _open_pool(connection: Connection) -> PoolManager:
     if connection.allow_insecure:
         arguments["cert_reqs"] = "CERT_NONE"
     timeout = urllib3.Timeout(connect=connection.connection_timeout_s, read=connection.operation_timeout_s)
-    return urllib3.PoolManager(timeout=timeout, retries=2, **arguments)
+    with urllib3.PoolManager(timeout=timeout, retries=2, **arguments) as pool:
+        try:
+            response = pool.request("GET", address, redirect=False)
+        except urllib3.exceptions.HTTPError as error:
+            raise PulsarProblem(f"{failure}: {error}") from None
+    if response.status not in statuses:
+        raise PulsarProblem(f"{failure}: {address} responds with {response.status}")
+    return response
 
 
 def find_positions(
@@ -297,7 +293,7 @@ class Head:
         position: the last message, or None if the partition is empty.
     """
 
-    def __init__(self, cluster: Cluster, partition: str, *, compacted: bool = False) -> None:
+    def __init__(self, cluster: Cluster, partition: str, *, compacted: bool) -> None:
         self.position = _find_last_position(cluster, partition, compacted=compacted)
         self._cluster = cluster
         earliest = client_package().MessageId.earliest

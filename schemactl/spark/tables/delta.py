@@ -288,10 +288,28 @@ class DeltaTable(LandingTable):
             Conflict: if another writer changed the table. Nothing was added.
         """
         from deltalake.exceptions import DeltaError
+        from deltalake.transaction import AddAction
 
-        written_ms = self._check_files(addition.files)
+        folder = self.folder()
+        infos = folder.read_infos([file.name for file in addition.files])
+        actions = []
+        for file, file_info in zip(addition.files, infos, strict=True):
+            if not file_info.is_file or file_info.size != file.bytes:
+                problem = f"has {file_info.size} bytes" if file_info.is_file else "is not there"
+                raise OSError(
+                    f"{folder.place(file.name)} {problem}, and was written with {file.bytes}: nothing was added; land again"
+                )
+            action = AddAction(
+                path=file.name,
+                size=file.bytes,
+                # Delta treats the empty text as null.
+                partition_values={column: value or None for column, value in file.partition.items()},
+                modification_time=(file_info.mtime_ns or time.time_ns()) // 1_000_000,
+                data_change=True,
+                stats=file.statistics or json.dumps({"numRecords": file.rows}),
+            )
+            actions.append(action)
         info = {_MARK: uuid.uuid4().hex, _ROW_FILES: json.dumps(addition.row_files or ())}
-        actions = [_make_action(file, time_ms) for file, time_ms in zip(addition.files, written_ms, strict=True)]
         for attempts_left in reversed(range(_MAX_ATTEMPTS)):
             table = self._open()
             version = table.version() if table is not None else -1
@@ -333,45 +351,29 @@ class DeltaTable(LandingTable):
         except OSError as error:
             raise OSError(f"{self.place}: {_get_first_line(error)}") from None
 
-    def _check_files(self, files: Sequence[DataFile]) -> list[int]:
-        """Return when each file was written, in milliseconds since 1970; raises OSError if a file is missing or has changed."""
-        folder = self.folder()
-        infos = folder.read_infos([file.name for file in files])
-        for file, info in zip(files, infos, strict=True):
-            if not info.is_file or info.size != file.bytes:
-                problem = f"has {info.size} bytes" if info.is_file else "is not there"
-                raise OSError(
-                    f"{folder.place(file.name)} {problem}, and was written with {file.bytes}: nothing was added; land again"
-                )
-        return [(info.mtime_ns or time.time_ns()) // 1_000_000 for info in infos]
-
     def _attempt_commit(
         self, table: deltalake.DeltaTable | None, addition: Addition, actions: list[AddAction], info: Mapping[str, str]
     ) -> None:
-        from deltalake.transaction import create_table_with_add_actions
-
-        if table is not None:
-            if not _is_made(table, addition.transaction):
-                self._add_to_table(table, addition, actions, info)
-            return
-        if addition.removes:
-            raise Conflict(f"another writer dropped {self.place}: nothing was changed; land again")
-        create_table_with_add_actions(
-            self.place,
-            _make_schema(addition.struct),
-            actions,
-            mode="error",
-            partition_by=list(addition.partition_by),
-            storage_options=dict(self.storage_options),
-            # With a retry, the second of two writers that create the table would create it again, as the next version.
-            commit_properties=_make_properties(addition.transaction, info, max_commit_retries=0),
-        )
-
-    def _add_to_table(
-        self, table: deltalake.DeltaTable, addition: Addition, actions: list[AddAction], info: Mapping[str, str]
-    ) -> None:
+        """Make the addition to the given state of the table, or create the table if it is None."""
         import deltalake
-        from deltalake.transaction import RemoveAction
+        from deltalake.transaction import RemoveAction, create_table_with_add_actions
+
+        if table is None:
+            if addition.removes:
+                raise Conflict(f"another writer dropped {self.place}: nothing was changed; land again")
+            create_table_with_add_actions(
+                self.place,
+                _make_schema(addition.struct),
+                actions,
+                mode="error",
+                partition_by=list(addition.partition_by),
+                storage_options=dict(self.storage_options),
+                # With a retry, the second of two writers that create the table would create it again, as the next version.
+                commit_properties=_make_properties(addition.transaction, info, max_commit_retries=0),
+            )
+            return
+        if _is_made(table, addition.transaction):
+            return
 
         # Check the table again, which may have changed since the start of the landing.
         try:
@@ -481,20 +483,6 @@ def _make_properties(
 
     ids = [deltalake.Transaction(transaction.app, transaction.version)] if transaction else []
     return deltalake.CommitProperties(dict(info), max_commit_retries, ids)
-
-
-def _make_action(file: DataFile, written_ms: int) -> AddAction:
-    from deltalake.transaction import AddAction
-
-    return AddAction(
-        path=file.name,
-        size=file.bytes,
-        # Delta treats the empty text as null.
-        partition_values={column: value or None for column, value in file.partition.items()},
-        modification_time=written_ms,
-        data_change=True,
-        stats=file.statistics or json.dumps({"numRecords": file.rows}),
-    )
 
 
 def _make_schema(columns: Iterable[spark.StructField]) -> deltalake.Schema:
@@ -613,9 +601,7 @@ def _change_columns(columns: spark.StructType, rows: spark.StructType, changes: 
 
 def _change_array(array: pa.Array, new_type: pa.DataType) -> pa.Array:
     """Return the values of a column with the names of fields and the wider types of `new_type`, in the same order."""
-    renamed_type = _rename_fields(array.type, new_type)
-    renamed_array = array if renamed_type == array.type else array.view(renamed_type)
-    return renamed_array.cast(new_type)
+    return array.view(_rename_fields(array.type, new_type)).cast(new_type)
 
 
 def _rename_fields(old_type: pa.DataType, new_type: pa.DataType) -> pa.DataType:

@@ -38,9 +38,6 @@ SUCCESS: Final = "_SUCCESS"
 
 _TEMPORARY: Final = "_temporary"
 
-_JOURNALS: Final = "_landing"
-"""The folder where older releases recorded the steps of a landing before carrying them out."""
-
 PARTITION_TYPES: Final = (
     spark.StringType,
     spark.BooleanType,
@@ -147,8 +144,7 @@ class ParquetTable(LandingTable):
         """Check that Parquet has a type for each column, and that the folder can be landed in.
 
         Raises:
-            WrongArgument: if a column has another type, or the path is a file, a Delta table or a folder with a landing of an older
-                release that was interrupted.
+            WrongArgument: if a column has another type, or the path is a file or a Delta table.
             OSError: if the folder cannot be written to.
         """
         for path, data_type in iterate_leaves(struct):
@@ -161,17 +157,6 @@ class ParquetTable(LandingTable):
         if self.rows.get_subfolder("_delta_log").read_sizes():
             raise WrongArgument(f"{self.rows.path} is a Delta table: land in the format delta, or elsewhere")
         self.rows.check_writable()
-        journals = self.rows.get_subfolder(_JOURNALS)
-        for name in journals.read_sizes():
-            job, _, file = name.partition("/")
-            if file == "journal.json":
-                raise WrongArgument(
-                    f"{self.rows.path} has a landing of an older release of schemactl that was killed during its last "
-                    "steps, so some of its rows may be missing: complete it with that release "
-                    f"(`schemactl.spark.recover({self.rows.path!r})`); "
-                    f"or delete {journals.place(job)} and all files in {self.rows.path} that have {job} in their names, and "
-                    "land that job's messages again"
-                )
 
     def files(self) -> tuple[Folder, Sequence[str]]:
         """Return the files that readers see, as the folder and names in it."""
