@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, IO
+from schemactl.core.json_values import reject_constant
 from schemactl.formats.avro.schema import JavaException
 
 _JSON_TYPES: Final = ("any", "null", "boolean", "string", "number", "integer", "array", "object")
-
-
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"Non-standard token '{name}'")
 
 
 _BLANKS: Final = " \t\r\n"
@@ -22,7 +19,7 @@ _KEY: Final = re.compile(r'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9
 
 _ARRAY_OF_TYPE: Final = re.compile(r'\[[^,\]]*(?:\]|,[ \t\r\n]*[\[{"0-9tfn-])')
 
-_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_reject_constant)
+_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=reject_constant)
 """Reads numbers as text, since Jackson accepts a number where it expects text."""
 
 

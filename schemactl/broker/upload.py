@@ -21,12 +21,13 @@ from schemactl.broker.exceptions import (
     to_answer,
 )
 from schemactl.broker.validation import SchemaData, identify_avro, read_stored, read_upload, validate
+from schemactl.codec.avro_schema import blank_comments
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions, get_next_number
 from schemactl.formats import SPECS
-from schemactl.formats.avro.json_text import read, without_comments
+from schemactl.formats.avro.json_text import read
 from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.digest import compute_digest, get_known_digest, is_known_plain
@@ -293,7 +294,7 @@ class VersionList:
 def _digest_plain_definition(new: SchemaData) -> bytes | None:
     """Return the digest of a plain Avro definition, or None if it is not plain."""
     with suppress(InvalidSchema):
-        if without_comments(new.text) == new.text and is_plain(read(new.text)):
+        if blank_comments(new.text) == new.text and is_plain(read(new.text)):
             return compute_digest(SchemaInfo(new.type, new.data or b""))
     return None
 

@@ -6,9 +6,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, get_args
 
 from schemactl.core.errors import SchemactlError
+from schemactl.core.json_values import reject_constant
 from schemactl.core.project import Nanoseconds
 
 if TYPE_CHECKING:
@@ -107,15 +108,10 @@ def _parse_request(line: bytes) -> Request | InvalidInput:
     from schemactl.formats.json_definitions import InvalidInput
 
     try:
-        request = json.loads(line, parse_constant=_reject_constant)
+        request = json.loads(line, parse_constant=reject_constant)
     except (ValueError, RecursionError) as error:
         return InvalidInput(f"the line is not JSON: {error}")
     return request if isinstance(request, dict) else InvalidInput("the line is not a JSON object")
-
-
-def _reject_constant(word: str) -> NoReturn:
-    """Reject NaN and infinities, which are not JSON, but which Python would read and write."""
-    raise ValueError(f"{word} is not a number there")
 
 
 def read_options(request: Request) -> dict[str, Any]:

@@ -42,7 +42,9 @@ _MAX_FIXED_SIZE: Final = 2**31 - 9
 
 # An unclosed string or comment matches to the end, because searching again after its start would take quadratic time.
 _STRING_OR_COMMENT: Final = re.compile(r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+')
-_JAVA_WHITESPACE: Final = "".join(map(chr, range(33)))
+JAVA_WHITESPACE: Final = "".join(map(chr, range(33)))
+"""The characters that Java's String.trim removes."""
+
 _JAVA_DOUBLE: Final = re.compile(
     r"([+-]?)(?:(NaN|Infinity)|((?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?)[fFdD]?"
     r"|(0[xX](?:[\da-fA-F]++(?:\.[\da-fA-F]*+)?|\.[\da-fA-F]++)[pP][+-]?\d+)[fFdD]?)",
@@ -390,7 +392,12 @@ class _Parser:
         schema = self.parse(value["type"], namespace)
         default = value.get("default", NO_DEFAULT)
         if isinstance(default, str) and schema.type in ("float", "double"):
-            default = _parse_double(default, f"{record}.{name}")
+            number = parse_double(default)
+            if number is None:
+                raise _make_error(
+                    f"the default of {record}.{name} is {_describe_value(default)}, which is not a number"
+                )
+            default = number
         return RecordField(name, schema, default, tuple(_get_names(value, "aliases")))
 
     def _define(self, schema: _AnyNamed, value: dict[str, Any]) -> Schema:
@@ -431,7 +438,7 @@ def parse_json(text: str) -> Any:
         value, end = json.JSONDecoder(parse_constant=reject_constant).raw_decode(plain, start)
     except (ValueError, RecursionError) as error:
         raise InvalidDefinition(f"the definition is not JSON: {error}") from None
-    if rest := text[end:].strip(_JAVA_WHITESPACE):
+    if rest := text[end:].strip(JAVA_WHITESPACE):
         raise InvalidDefinition(f"the definition is not only JSON: {rest[:20]!r} follows it")
     return value
 
@@ -446,7 +453,7 @@ def blank_comments(text: str) -> str:
             return part
         return re.sub(r"[^\r\n]", " ", part)
 
-    return _STRING_OR_COMMENT.sub(blank_comment, text) if "/" in text else text
+    return _STRING_OR_COMMENT.sub(blank_comment, text) if "//" in text or "/*" in text else text
 
 
 def _is_same_type(left: Schema, right: Schema) -> bool:
@@ -500,11 +507,11 @@ def _parse_decimal(value: dict[str, Any], size: int | None) -> DecimalType | Non
     return DecimalType(precision, scale)
 
 
-def _parse_double(text: str, place: str) -> float:
-    """Parse the text that is the default of a float or double, as Java does."""
-    match = _JAVA_DOUBLE.fullmatch(text.strip(_JAVA_WHITESPACE))
+def parse_double(text: str) -> float | None:
+    """Parse a number like Java's Double.valueOf, or return None for another text."""
+    match = _JAVA_DOUBLE.fullmatch(text.strip(JAVA_WHITESPACE))
     if match is None:
-        raise _make_error(f"the default of {place} is {_describe_value(text)}, which is not a number")
+        return None
     sign, word, decimal, hexadecimal = match.groups()
     try:
         number = float.fromhex(hexadecimal) if hexadecimal else float(word or decimal)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from textwrap import indent
 from typing import Final, NamedTuple
 
+from schemactl.codec.avro_schema import blank_comments
 from schemactl.codegen.generated_text import HEADER
 from schemactl.codegen.row_types import RowTypes
 from schemactl.codegen.spark_types import Struct, columns_ddl, literal, to_block_literal
@@ -395,7 +396,7 @@ def _format_definition(info: SchemaInfo) -> str:
         # A package does not depend on the form that is registered.
         with suppress(InvalidSchema):
             schema = protobuf.load("rendering").normalize(schema)
-    value = avro_text.read(avro_text.without_comments(avro_text.decode(schema)))
+    value = avro_text.read(blank_comments(avro_text.decode(schema)))
     return format_json(value, _WIDTH) + "\n"
 
 

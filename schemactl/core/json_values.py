@@ -14,7 +14,7 @@ from datetime import date
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, Literal, NoReturn, TypeVar, cast
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
@@ -128,6 +128,11 @@ def _lay_out(value: Any, width: int, indent: str) -> tuple[str, str]:
     if len(indent) + len(flat) < width:
         return flat, flat
     return flat, f"{opening}\n{inner_indent}" + f",\n{inner_indent}".join(parts) + f"\n{indent}{closing}"
+
+
+def reject_constant(name: str) -> NoReturn:
+    """Reject NaN and infinities, the `parse_constant` of a decoder: Python reads them, although they are not JSON."""
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def read_document(path: Path, *, kind: str, keys: set[str], version: int, fix: str) -> Json:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from schemactl.codec.avro_schema import blank_comments
 from schemactl.core.errors import DeclarationError, Problem
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaType
@@ -23,7 +24,6 @@ from schemactl.declare.source_location import JsonSyntaxError, place
 from schemactl.declare.yaml_formatter import format_yaml
 from schemactl.declare.yaml_parser import read_yaml
 from schemactl.formats import has_same_text, identity
-from schemactl.formats.avro.json_text import without_comments
 
 _DEFINITION: Final = ".avsc"
 """The suffix of files that are definitions even if no declaration names them."""
@@ -150,4 +150,4 @@ def _parse_values(path: str, text: str) -> list[str]:
         # A string of the same digits differs from this list.
         return ["number", digits]
 
-    return [json.dumps(json.loads(without_comments(text), parse_float=keep_digits, parse_int=keep_digits))]
+    return [json.dumps(json.loads(blank_comments(text), parse_float=keep_digits, parse_int=keep_digits))]

@@ -6,13 +6,15 @@ import json
 import math
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
+from schemactl.codec.avro_schema import blank_comments
 from schemactl.core.errors import DeclarationError, Problem
+from schemactl.core.json_values import reject_constant
 from schemactl.core.schema import MAX_DEPTH
 from schemactl.declare.files import MAX_PROBLEMS
 from schemactl.declare.source_location import SCALAR, JsonSyntaxError, JsonText, scan
-from schemactl.formats.avro.json_text import depth_of, without_comments
+from schemactl.formats.avro.json_text import depth_of
 
 
 def read_json(definition: JsonText) -> Any:
@@ -23,9 +25,7 @@ def read_json(definition: JsonText) -> Any:
     """
     text = definition.text
     try:
-        if "/*" in text or "//" in text:
-            text = without_comments(text)
-        value = _DECODER.decode(text)
+        value = _DECODER.decode(blank_comments(text))
     except (ValueError, RecursionError) as error:
         problems = list(islice(_find_json_problems(definition), MAX_PROBLEMS)) or [
             Problem(definition.place(0), f"this is not JSON: {error}")
@@ -51,12 +51,8 @@ def _parse_float(digits: str) -> float:
     return number
 
 
-def _reject_constant(_name: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are not JSON")
-
-
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_build_object, parse_float=_parse_float, parse_constant=_reject_constant
+    object_pairs_hook=_build_object, parse_float=_parse_float, parse_constant=reject_constant
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from schemactl.codec.avro_schema import blank_comments
 from schemactl.codegen.spark_types import UnboundedColumns
 from schemactl.codegen.topic_struct import StructOptions, message_doc, value_of
 from schemactl.core.catalog import Catalog, Topic
@@ -15,7 +16,6 @@ from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import TopicName, format_kind_name
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.formats import get_pair, protobuf, spec
-from schemactl.formats.avro.json_text import without_comments
 from schemactl.publish.json_schema import Json, SchemaWriter, describes_payload, drop_empty, free_name
 
 _BINDING: Final = {"bindingVersion": "0.1.0"}
@@ -152,7 +152,7 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
     _require_few_parts(info, writer.release)
     schema_spec = spec(info)
     if schema_spec.payload == "avro":
-        schema = _split_full_names(json.loads(without_comments(info.schema.decode())))
+        schema = _split_full_names(json.loads(blank_comments(info.schema.decode())))
         if all(_NAME.fullmatch(name) for name in _list_names(schema)):
             return {"schemaFormat": "application/vnd.apache.avro;version=1.9.0", "schema": schema}
     native = info if schema_spec.language == "protobuf" else info.proto

@@ -9,11 +9,12 @@ import pytest
 from fuzzed_definitions import Fuzzer
 from random_avro import Maker
 
+from schemactl.codec.avro_schema import blank_comments
 from schemactl.core.errors import DeclarationError, InvalidSchema, Source
 from schemactl.declare.source_location import JsonText
 from schemactl.declare.strict_json import read_json
 from schemactl.formats.avro.file_types import FileTypes, FileTypesReader
-from schemactl.formats.avro.json_text import depth_of, without_comments
+from schemactl.formats.avro.json_text import depth_of
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import composition
@@ -73,7 +74,7 @@ def read_whole(text: str) -> FileTypes | None:
     except (DeclarationError, InvalidSchema):
         return None
     types = composition(schema)
-    return FileTypes(types, missing, depth_of(value), is_plain(value, missing) and without_comments(text) == text)
+    return FileTypes(types, missing, depth_of(value), is_plain(value, missing) and blank_comments(text) == text)
 
 
 def read_types(reader: FileTypesReader, text: str) -> FileTypes | None:

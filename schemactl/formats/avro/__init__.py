@@ -4,12 +4,7 @@
 definitions are one version. `compatibility` lists the incompatibilities of a reader with a writer, by Java's SchemaCompatibility.
 `resolving_grammar` predicts the broker's own check, which uses another part of Java's Avro.
 
-`schemactl.codec` has its own parser and resolver, because generated packages include it without this package. The two also answer
-different questions. A check needs the dialect of every release (one broker accepts a definition that another rejects), the place,
-wording and Java exception of each rejection, every reason why a pair fails in Java's order, and all properties, docs and sort
-orders, which decide what a version is. Decoding needs one lenient reading that accepts every definition that some release
-accepts, the logical types that change a value, and a plan for the bytes, in which a mismatch fails only when such a value
-arrives. A shared kernel would hold both sets of rules behind switches.
+`schemactl.codec` has its own parser and resolver, which decode messages. DESIGN.md has the reasons.
 """
 
 from __future__ import annotations

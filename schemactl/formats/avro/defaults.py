@@ -8,8 +8,9 @@ import struct
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from schemactl.codec.avro_schema import parse_double
 from schemactl.core.schema import Release
-from schemactl.formats.avro.json_text import JAVA_SPACES, InvalidAvro, describe_value, json_text
+from schemactl.formats.avro.json_text import InvalidAvro, describe_value, json_text
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
@@ -64,12 +65,6 @@ MISSING_SYMBOL: Final = "TracingAvroTypeException"
 FIELDS_NOT_SET: Final = ("AvroRuntimeException", "Schema fields not set yet")
 """The exception of Java and its message on a default of a record type that is still being read."""
 
-_JAVA_DOUBLE: Final = (
-    r"[+-]?(?:NaN|Infinity|(?P<decimal>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
-    r"|(?P<hex>0[xX](?:[0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)[pP][+-]?[0-9]+)[fFdD]?)"
-)
-"""The texts that Java's Double.valueOf accepts."""
-
 
 def parse_default(schema: Schema, json: Mapping[str, JsonValue], path: Path) -> JsonValue:
     """Return the default of a field like Java's parser, which reads a text as a number for a float or double.
@@ -85,21 +80,14 @@ def parse_default(schema: Schema, json: Mapping[str, JsonValue], path: Path) -> 
     text = json.get("default", NO_DEFAULT)
     if type(text) is not str or schema.type not in ("float", "double"):
         return text
-    number = text.strip(JAVA_SPACES)
-    match = re.fullmatch(_JAVA_DOUBLE, number)
-    if not match:
+    number = parse_double(text)
+    if number is None:
         raise InvalidAvro(
             f"the default is {describe_value(text)}; expected a {schema.type}",
             pointer=pointer((path, "default")),
             exception="NumberFormatException",
         )
-    if match["hex"]:
-        sign = -1.0 if number[0] == "-" else 1.0
-        try:
-            return sign * float.fromhex(match["hex"])
-        except OverflowError:
-            return sign * math.inf
-    return float(number.rstrip("fFdD") if match["decimal"] else number)
+    return number
 
 
 def read_default(field: Field) -> JsonValue:

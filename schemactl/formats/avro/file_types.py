@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from schemactl.codec.avro_schema import blank_comments
 from schemactl.core.errors import DeclarationError
-from schemactl.formats.avro.json_text import InvalidAvro, check_limits, depth_of, without_comments
+from schemactl.formats.avro.json_text import InvalidAvro, check_limits, depth_of
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import PRIMITIVES, Composition, JsonValue, Record, SpelledField, Type, composition
@@ -109,7 +110,7 @@ class FileTypesReader:
             return types
         json = self._read_json(text)
         schema, missing = parse_file(text, json)
-        has_comments = without_comments(text) != text
+        has_comments = blank_comments(text) != text
         brackets = text.count("{") + text.count("[")
         depth = brackets if brackets <= _FEW_BRACKETS else depth_of(json)
         return FileTypes(composition(schema), missing, depth, not has_comments and is_plain(json, missing))

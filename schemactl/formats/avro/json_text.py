@@ -14,6 +14,7 @@ from collections.abc import Container
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
+from schemactl.codec.avro_schema import JAVA_WHITESPACE, blank_comments
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import MAX_DEPTH
 from schemactl.formats.avro.schema import (
@@ -38,9 +39,6 @@ from schemactl.formats.avro.schema import (
 MAX_NUMBER_LENGTH: Final = 1_000
 MAX_KEY_LENGTH: Final = 50_000
 
-JAVA_SPACES: Final = "".join(map(chr, range(33)))
-"""The characters that Java's String.trim removes."""
-
 TYPE_NAMES: Final = PRIMITIVE_TYPES | {"record", "enum", "array", "map", "union", "fixed"}
 """The names of which a reference is written in full, even inside its own namespace."""
 
@@ -49,9 +47,8 @@ _WHITESPACE: Final = " \t\r\n"
 _MAX_SHOWN: Final = 60
 """The maximum number of characters of a value in a message."""
 
-# Patterns for rare cases, compiled at first use. An unclosed string or comment matches the rest of the text: if the search resumed
-# after its start, reading would be quadratic.
-_STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+'
+# Compiled at first use, for rare cases. An unclosed string matches the rest of the text: if the search resumed after its start,
+# reading would be quadratic.
 _STRING_BRACKET_OR_NUMBER: Final = r'(?s)"(?:[^"\\]++|\\.)*+(?:"(?:[ \t\r\n]*+:)?)?|[\[\]{}]|[-+.0-9eE]++'
 _NUMBER_CHARACTERS: Final = frozenset("-+.0123456789eE")
 
@@ -101,7 +98,7 @@ def read(text: str) -> Any:
         TrailingText: if text follows the value.
         InvalidAvro: if Jackson with Avro's settings rejects the text.
     """
-    plain_text = without_comments(text)
+    plain_text = blank_comments(text)
     start = len(plain_text) - len(plain_text.lstrip(_WHITESPACE))
     if start == len(plain_text):
         raise InvalidAvro("the definition is empty; expected an Avro schema in JSON")
@@ -109,9 +106,17 @@ def read(text: str) -> Any:
     try:
         value, end = _DECODER.raw_decode(plain_text, start)
     except json.JSONDecodeError as problem:
-        raise _make_syntax_error(plain_text, problem) from None
+        if plain_text.startswith("\ufeff"):
+            raise InvalidAvro(
+                "the definition starts with a byte order mark, which Avro's parser rejects",
+                fix="save the file as UTF-8 without byte order mark",
+            ) from None
+        raise InvalidAvro(
+            f"the definition is not JSON: {problem.msg} at {_describe_position(plain_text, problem.pos)}, "
+            f"found {_make_excerpt(plain_text[problem.pos :]) or 'the end of the text'}"
+        ) from None
     # Java's String.trim removes every control character, but not a comment.
-    rest = text[end:].lstrip(JAVA_SPACES)
+    rest = text[end:].lstrip(JAVA_WHITESPACE)
     if rest:
         position = len(text) - len(rest)
         raise TrailingText(
@@ -120,20 +125,6 @@ def read(text: str) -> Any:
             text=rest,
         )
     return value
-
-
-def without_comments(text: str) -> str:
-    """Replace every comment by spaces, so that positions stay the same; an unclosed comment stays."""
-    if "/" not in text or ("//" not in text and "/*" not in text):
-        return text
-    return re.sub(_STRING_OR_COMMENT, _blank_comment, text)
-
-
-def _blank_comment(match: re.Match[str]) -> str:
-    part = match[0]
-    if part[0] == '"' or (part[1] == "*" and (len(part) < 4 or not part.endswith("*/"))):
-        return part
-    return re.sub(r"[^\r\n]", " ", part)
 
 
 def check_limits(text: str) -> None:
@@ -182,18 +173,6 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)
-
-
-def _make_syntax_error(text: str, problem: json.JSONDecodeError) -> InvalidAvro:
-    if text.startswith("\ufeff"):
-        return InvalidAvro(
-            "the definition starts with a byte order mark, which Avro's parser rejects",
-            fix="save the file as UTF-8 without byte order mark",
-        )
-    return InvalidAvro(
-        f"the definition is not JSON: {problem.msg} at {_describe_position(text, problem.pos)}, "
-        f"found {_make_excerpt(text[problem.pos :]) or 'the end of the text'}"
-    )
 
 
 def _describe_position(text: str, position: int) -> str:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from schemactl.codec.avro_schema import JAVA_CLASSES
 from schemactl.codec.wire_format import compute_max_precision
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.json_pointer import join_pointer
@@ -63,9 +64,6 @@ RULES: Final = frozenset({LOGICAL_TYPE_CHANGED, NARROWER_TYPE})
 UNITS_PER_SECOND: Final[Mapping[str, int]] = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 
 _FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
-
-_JAVA_CLASS_PROPERTIES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
-"""The properties with which Java's Avro ignores a logical type (LogicalType.INCOMPATIBLE_PROPS)."""
 
 _LOSSY_PROMOTIONS: Final = frozenset({("int", "float"), ("long", "float"), ("long", "double"), ("bytes", "string")})
 """The types of writer and reader between which a promotion does not keep every value."""
@@ -153,7 +151,7 @@ def value_type_of(schema: Schema) -> ValueType | None:
     logical = properties.get("logicalType") if properties else None
     if not isinstance(logical, str) or schema.type not in LOGICAL_TYPES.get(logical, ()):
         return plain
-    if any(isinstance(properties.get(name), str) for name in _JAVA_CLASS_PROPERTIES):
+    if any(isinstance(properties.get(name), str) for name in JAVA_CLASSES):
         return plain
     if isinstance(schema, Fixed) and schema.size != _FIXED_SIZES.get(logical, schema.size):
         return plain

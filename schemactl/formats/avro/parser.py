@@ -11,18 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
+from schemactl.codec.avro_schema import blank_comments
 from schemactl.core.errors import find_close_match
 from schemactl.core.schema import Release
 from schemactl.formats.avro.defaults import INT_RANGE, LONG_RANGE, FieldDefaults, parse_default
-from schemactl.formats.avro.json_text import (
-    InvalidAvro,
-    TrailingText,
-    check_limits,
-    decode,
-    describe_value,
-    read,
-    without_comments,
-)
+from schemactl.formats.avro.json_text import InvalidAvro, TrailingText, check_limits, decode, describe_value, read
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     NO_PROPERTIES,
@@ -110,7 +103,7 @@ def parse_file(text: bytes | str, json: JsonValue = None) -> tuple[Schema, froze
         InvalidAvro: if the newest Avro rejects the text for another reason.
     """
     decoded = decode(text)
-    if json is None or without_comments(decoded) != decoded:
+    if json is None or blank_comments(decoded) != decoded:
         # The text may have comments, and only `read` checks their places.
         json = read(decoded)
     else:
@@ -516,7 +509,7 @@ class Avro1122(DefinitionReader):
     """Avro 1.12.2 in Pulsar 5.0, which reads `{"type": "Name"}` with a JSON parser that rejects comments (AvroSchemaCompat)."""
 
     def _resolve_wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
-        if without_comments(self._text) != self._text:
+        if blank_comments(self._text) != self._text:
             message = f'"type" is {describe_value(name)}; expected a kind of type, because the definition has comments'
             raise make_error(message, path, "type", fix=f"write {describe_value(name)} in place of the object")
         return self._resolve_reference(name, namespace, path)

@@ -27,7 +27,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from google.protobuf.descriptor_pb2 import (
     EDITION_2023,
@@ -46,6 +46,7 @@ from google.protobuf.message_factory import GetMessageClass
 from schemactl.codec.definition import Unreadable
 from schemactl.codec.wire_format import decode_varint, encode_varint
 from schemactl.core.errors import InvalidSchema, Source
+from schemactl.core.json_values import reject_constant
 from schemactl.core.schema import Locator
 from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.protobuf.default_texts import normalize_float_default
@@ -254,12 +255,8 @@ class _Number(str):
             raise ValueError("a number has too many digits")
 
 
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_JsonObject, parse_int=_Number, parse_float=_Number, parse_constant=_reject_constant
+    object_pairs_hook=_JsonObject, parse_int=_Number, parse_float=_Number, parse_constant=reject_constant
 )
 
 

@@ -11,12 +11,13 @@ import sys
 import time
 from contextlib import suppress
 from threading import local
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from schemactl.core.errors import RegistryError
+from schemactl.core.json_values import reject_constant
 from schemactl.core.policies import CompatibilityStrategy
 
 MAX_ANSWER_BYTES: Final = 64 << 20
@@ -228,11 +229,7 @@ def parse_strategy(text: str | None) -> CompatibilityStrategy:
         ) from None
 
 
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)
+_DECODER: Final = json.JSONDecoder(parse_constant=reject_constant)
 """The decoder of all responses, as `json.loads` would make one for each."""
 
 
