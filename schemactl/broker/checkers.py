@@ -25,7 +25,7 @@ from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, Compatib
 from schemactl.core.project import DEFAULT_CHECKERS, EXCLUDED, OPTIONAL_CHECKERS
 from schemactl.core.schema import Release, SchemaType
 from schemactl.formats import SPECS
-from schemactl.formats.avro.schema import JavaException, Schema
+from schemactl.formats.avro.schema import JavaException
 
 ENTRY_POINTS: Final = "schemactl.checkers"
 """The entry point group for checkers of other packages: the name is a SchemaType, the value a `Checker` class."""
@@ -78,7 +78,16 @@ class AvroChecker:
         try:
             olds = [parse_avro(old, self.release) for old in existing]
             schema = parse_avro(new, self.release)
-            self._validate(schema, olds[::-1], strategy)
+            if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE or not olds:
+                return
+            if strategy not in READS_OLD | READ_BY_OLD:
+                raise make_never_readable(schema)
+            newest_first = olds[::-1]
+            for old in newest_first if strategy in TRANSITIVE else newest_first[:1]:
+                if strategy in READ_BY_OLD:
+                    require_readable(reader=old, writer=schema, release=self.release)
+                if strategy in READS_OLD:
+                    require_readable(reader=schema, writer=old, release=self.release)
         except JavaException as thrown:
             if thrown.exception == PARSE:
                 raise incompatible(describe_exception(thrown)) from thrown
@@ -88,17 +97,6 @@ class AvroChecker:
                 )
                 raise incompatible(message) from thrown
             raise
-
-    def _validate(self, new: Schema, olds: Sequence[Schema], strategy: CompatibilityStrategy) -> None:
-        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE or not olds:
-            return
-        if strategy not in READS_OLD | READ_BY_OLD:
-            raise make_never_readable(new)
-        for old in olds if strategy in TRANSITIVE else olds[:1]:
-            if strategy in READ_BY_OLD:
-                require_readable(reader=old, writer=new, release=self.release)
-            if strategy in READS_OLD:
-                require_readable(reader=new, writer=old, release=self.release)
 
 
 class StrictJsonChecker(AvroChecker):
@@ -138,7 +136,15 @@ class LegacyJsonChecker(AvroChecker):
         elif _is_legacy(old) and not self._is_avro(new):
             if not _is_legacy(new):
                 raise incompatible("Unknown schema format")
-            _check_ids(old, new)
+            old_schema, new_schema = read_legacy_definition(old.data or b""), read_legacy_definition(new.data or b"")
+            if old_schema is None or old_schema.id is None or new_schema is None:
+                raise JavaException(
+                    NULL_POINTER,
+                    'Cannot invoke "String.equals(Object)" because the return value of '
+                    '"com.fasterxml.jackson.module.jsonSchema.JsonSchema.getId()" is null',
+                )
+            if old_schema.id != new_schema.id:
+                raise incompatible(f"Incompatible Schema from {old.text} + to {new.text}")
 
     def _is_avro(self, data: SchemaData) -> bool:
         return _is_avro_definition(data, self.release, lambda thrown: thrown.exception != PARSE)
@@ -163,18 +169,6 @@ def _is_legacy(data: SchemaData) -> bool:
             raise
         return False
     return True
-
-
-def _check_ids(old: SchemaData, new: SchemaData) -> None:
-    old_schema, new_schema = read_legacy_definition(old.data or b""), read_legacy_definition(new.data or b"")
-    if old_schema is None or old_schema.id is None or new_schema is None:
-        raise JavaException(
-            NULL_POINTER,
-            'Cannot invoke "String.equals(Object)" because the return value of '
-            '"com.fasterxml.jackson.module.jsonSchema.JsonSchema.getId()" is null',
-        )
-    if old_schema.id != new_schema.id:
-        raise incompatible(f"Incompatible Schema from {old.text} + to {new.text}")
 
 
 class NativeChecker:

@@ -124,7 +124,14 @@ def admit(
     if role in ("consumer", "reader"):
         return _admit_consumer(client, topic, policies, release)
     if client is None:
-        return _admit_without_schema(topic, policies)
+        if policies.schema_validation_enforced and live_versions:
+            # The broker's message lacks the space as well.
+            message = (
+                "Producers cannot connect or send message without a schema to topics with a schema"
+                "when SchemaValidationEnforced is enabled"
+            )
+            return Decision(allowed=False, row="P3", error="IncompatibleSchema", message=message)
+        return Decision(allowed=True, row="P2" if live_versions else "P1")
     result = _add_schema(client, topic, policies, release)
     if result.outcome is Outcome.OK:
         row = "P6" if live_versions else "P5"
@@ -135,17 +142,6 @@ def admit(
     else:
         row = {Outcome.INCOMPATIBLE: "P7", Outcome.INVALID: "P9"}.get(result.outcome, "P10")
     return _make_decision(result, row)
-
-
-def _admit_without_schema(topic: TopicState, policies: PoliciesInForce) -> Decision:
-    if policies.schema_validation_enforced and get_live_versions(topic.versions):
-        # The broker's message lacks the space as well.
-        message = (
-            "Producers cannot connect or send message without a schema to topics with a schema"
-            "when SchemaValidationEnforced is enabled"
-        )
-        return Decision(allowed=False, row="P3", error="IncompatibleSchema", message=message)
-    return Decision(allowed=True, row="P2" if get_live_versions(topic.versions) else "P1")
 
 
 def _admit_consumer(

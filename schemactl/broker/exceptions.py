@@ -7,7 +7,6 @@ default. The messages are those of Avro 1.11; if the message is unknown, schemac
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 from schemactl.core.errors import InvalidSchema
@@ -15,7 +14,7 @@ from schemactl.core.findings import Answer, Outcome
 from schemactl.core.schema import Release
 from schemactl.formats.avro.json_text import InvalidAvro, TrailingText, json_text, read, schema_text
 from schemactl.formats.avro.parser import parse
-from schemactl.formats.avro.schema import Array, Field, JavaException, JsonValue, Map, Record, Schema, Union
+from schemactl.formats.avro.schema import Array, Field, JavaException, JsonValue, Map, Record, Union
 
 INCOMPATIBLE: Final = "IncompatibleSchemaException"
 INVALID: Final = "InvalidSchemaDataException"
@@ -29,16 +28,18 @@ IO: Final = "IOException"
 """Every exception of Jackson, since the broker treats them alike."""
 
 _PACKAGES: Final = {
-    "AvroRuntimeException": "org.apache.avro",
-    "AvroTypeException": "org.apache.avro",
-    PARSE: "org.apache.avro",
-    VALIDATION: "org.apache.avro",
-    "TracingAvroTypeException": "org.apache.avro.path",
-    SERIALIZATION: "org.apache.pulsar.client.api",
-    "JsonSyntaxException": "com.google.gson",
-    "BufferUnderflowException": "java.nio",
+    "AvroRuntimeException": "org.apache.avro.",
+    "AvroTypeException": "org.apache.avro.",
+    PARSE: "org.apache.avro.",
+    VALIDATION: "org.apache.avro.",
+    "TracingAvroTypeException": "org.apache.avro.path.",
+    SERIALIZATION: "org.apache.pulsar.client.api.",
+    "JsonSyntaxException": "com.google.gson.",
+    "BufferUnderflowException": "java.nio.",
+    "PatternSyntaxException": "java.util.regex.",
+    "DescriptorValidationException": "com.google.protobuf.Descriptors$",
 }
-"""The packages of exceptions; others are in java.lang."""
+"""The package, or the outer class, before the simple name of an exception; others are in java.lang."""
 
 _OUTCOMES: Final = {INCOMPATIBLE: Outcome.INCOMPATIBLE, INVALID: Outcome.INVALID}
 
@@ -70,7 +71,7 @@ def is_error(thrown: JavaException) -> bool:
 
 def describe_exception(thrown: JavaException) -> str:
     """Return the exception as text, like Java's Throwable.toString: the full class name, and the message if any."""
-    name = f"{_PACKAGES.get(thrown.exception, 'java.lang')}.{thrown.exception}"
+    name = _PACKAGES.get(thrown.exception, "java.lang.") + thrown.exception
     return f"{name}: {thrown.message}" if thrown.message else name
 
 
@@ -102,26 +103,18 @@ def parse_message(text: str, problem: InvalidAvro, release: Release) -> str:
         json = trailing.value
     except InvalidSchema:
         return _make_syntax_message(text) or problem.message
-    make_message = _MESSAGES.get(problem.exception)
-    return (make_message(json, steps, problem.message) if make_message else "") or problem.message
+    return _make_message(json, steps, problem) or problem.message
 
 
 def _make_default_message(text: str, steps: list[str], release: Release) -> str:
+    """Return the message on the invalid default at the `steps` of a pointer, or "" if the definition has another problem as well."""
     try:
-        field, unfinished = _find_field(parse(text, release), steps[:-1])
+        schema = parse(text, release)
     except InvalidSchema:
-        field, unfinished = None, set()
-    if field is None:
         return ""
-    expected = schema_text(field.schema, unfinished=unfinished)
-    return f"Invalid default for field {field.name}: {json_text(field.default)} not a {expected}"
-
-
-def _find_field(schema: Schema, steps: list[str]) -> tuple[Field | None, set[int]]:
-    """Return the field at the `steps` of a pointer in `schema`, and the identities of the enclosing records."""
     field: Field | None = None
     enclosing_records: set[int] = set()
-    for step in steps:
+    for step in steps[:-1]:
         if step == "type" and field:
             schema = field.schema
         elif isinstance(schema, Record) and step.isdecimal():
@@ -133,7 +126,10 @@ def _find_field(schema: Schema, steps: list[str]) -> tuple[Field | None, set[int
             schema = schema.values
         elif isinstance(schema, Union) and step.isdecimal():
             schema = schema.branches[int(step)]
-    return field, enclosing_records
+    if field is None:
+        return ""
+    expected = schema_text(field.schema, unfinished=enclosing_records)
+    return f"Invalid default for field {field.name}: {json_text(field.default)} not a {expected}"
 
 
 def _get_value(json: JsonValue, steps: list[str]) -> JsonValue:
@@ -146,7 +142,28 @@ def _get_value(json: JsonValue, steps: list[str]) -> JsonValue:
     return json
 
 
-# The functions of _MESSAGES take the JSON of the definition, the steps to the rejected part, and schemactl's own message.
+def _make_message(json: JsonValue, steps: list[str], problem: InvalidAvro) -> str:
+    """Return Java's message on the part at the `steps` of a pointer, or "" if it is unknown."""
+    value, parent = _get_value(json, steps), _get_value(json, steps[:-1])
+    match problem.exception:
+        case "SchemaParseException" | "NullPointerException":
+            # Avro 1.12 fails on an unknown type, which 1.11 reports.
+            return _make_parse_message(json, steps, problem.message)
+        case "AvroRuntimeException" if isinstance(parent, list) and steps[-2:-1] != ["fields"]:
+            if isinstance(value, list):
+                return f"Nested union: {json_text(parent)}"
+            return f"Duplicate in union:{problem.message.rsplit(maxsplit=1)[-1]}"
+        case "AvroRuntimeException" if steps[-1:] == ["size"]:
+            return f"Malformed data. Length is negative: {value}"
+        case "AvroTypeException":
+            name, _, rest = problem.message.removeprefix('"').partition('" ')
+            if rest.startswith("is not defined"):
+                return f"Undefined schema: {name}"
+            return f"Schemas may not be named after primitives: {value}" if steps[-1:] == ["name"] else ""
+        case "IllegalArgumentException":
+            order = _get_value(json, [*steps, "order"]) or value
+            return f"No enum constant org.apache.avro.Schema.Field.Order.{str(order).upper()}"
+    return ""
 
 
 def _make_parse_message(json: JsonValue, steps: list[str], message: str) -> str:
@@ -197,38 +214,6 @@ def _make_top_level_message(json: JsonValue) -> str:
             return f"No type: {json_text(json)}"
         return f"Type not supported: {type_name}" if type_name not in _TYPES_WITH_PARTS else ""
     return "" if isinstance(json, str | list) else f"Schema not yet supported: {json_text(json)}"
-
-
-def _make_runtime_message(json: JsonValue, steps: list[str], message: str) -> str:
-    parent = _get_value(json, steps[:-1])
-    if isinstance(parent, list) and steps[-2:-1] != ["fields"]:
-        if isinstance(_get_value(json, steps), list):
-            return f"Nested union: {json_text(parent)}"
-        return f"Duplicate in union:{message.rsplit(maxsplit=1)[-1]}"
-    return f"Malformed data. Length is negative: {_get_value(json, steps)}" if steps[-1:] == ["size"] else ""
-
-
-def _make_type_message(json: JsonValue, steps: list[str], message: str) -> str:
-    name, _, rest = message.removeprefix('"').partition('" ')
-    if rest.startswith("is not defined"):
-        return f"Undefined schema: {name}"
-    return f"Schemas may not be named after primitives: {_get_value(json, steps)}" if steps[-1:] == ["name"] else ""
-
-
-def _make_argument_message(json: JsonValue, steps: list[str], message: str) -> str:
-    del message
-    order = _get_value(json, [*steps, "order"]) or _get_value(json, steps)
-    return f"No enum constant org.apache.avro.Schema.Field.Order.{str(order).upper()}"
-
-
-_MESSAGES: Final[dict[str, Callable[[JsonValue, list[str], str], str]]] = {
-    "SchemaParseException": _make_parse_message,
-    "AvroRuntimeException": _make_runtime_message,
-    "AvroTypeException": _make_type_message,
-    "IllegalArgumentException": _make_argument_message,
-    # Avro 1.12 fails on an unknown type, which 1.11 reports.
-    "NullPointerException": _make_parse_message,
-}
 
 
 def _make_syntax_message(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
@@ -16,6 +16,7 @@ from schemactl.broker.exceptions import (
     PARSE,
     SERIALIZATION,
     VALIDATION,
+    describe_exception,
     incompatible,
     invalid,
     is_error,
@@ -92,7 +93,28 @@ def validate(data: SchemaData, release: Release) -> None:
         raise JavaException(
             ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{data.type.name}"
         )
-    _VALIDATORS[type_spec.validation](data, release)
+    match type_spec.validation:
+        case "avro":
+            _validate_avro(data, release)
+        case "proto":
+            try:
+                get_root_name(data)
+            except JavaException as thrown:
+                if is_error(thrown):
+                    raise
+                raise invalid("deserialize ProtobufNative Schema failed") from thrown
+        case "pair":
+            for part in split_key_value(data, release):
+                validate(part, release)
+        case "string" if data.data and data.data != b"null":
+            raise invalid(f"Invalid schema definition data for string schema : '{data.text}'")
+        case "empty" if data.data:
+            raise invalid(
+                "Invalid schema definition data for primitive schemas :length of schema data should be zero, "
+                f"but {len(data.data)} bytes is found"
+            )
+        case "client":
+            raise invalid(f"Schema {data.type.name} is a client-side schema type")
 
 
 def _validate_avro(data: SchemaData, release: Release) -> None:
@@ -120,53 +142,6 @@ def _make_definition_error(data: SchemaData) -> JavaException:
     return invalid(f"Invalid schema definition data for {data.type.name} schema")
 
 
-def _validate_native(data: SchemaData, _release: Release) -> None:
-    try:
-        get_root_name(data)
-    except JavaException as thrown:
-        if is_error(thrown):
-            raise
-        raise invalid("deserialize ProtobufNative Schema failed") from thrown
-
-
-def _validate_string(data: SchemaData, _release: Release) -> None:
-    if data.data and data.data != b"null":
-        raise invalid(f"Invalid schema definition data for string schema : '{data.text}'")
-
-
-def _validate_primitive(data: SchemaData, _release: Release) -> None:
-    if data.data:
-        raise invalid(
-            "Invalid schema definition data for primitive schemas :length of schema data should be zero, "
-            f"but {len(data.data)} bytes is found"
-        )
-
-
-def _validate_parts(data: SchemaData, release: Release) -> None:
-    for part in split_key_value(data, release):
-        validate(part, release)
-
-
-def _accept(data: SchemaData, release: Release) -> None:
-    """Accept any data: NONE, BYTES and EXTERNAL."""
-
-
-def _reject(data: SchemaData, _release: Release) -> None:
-    raise invalid(f"Schema {data.type.name} is a client-side schema type")
-
-
-_VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
-    "any": _accept,
-    "empty": _validate_primitive,
-    "string": _validate_string,
-    "avro": _validate_avro,
-    "proto": _validate_native,
-    "pair": _validate_parts,
-    "client": _reject,
-}
-"""The validators by `TypeSpec.validation`."""
-
-
 def split_key_value(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
     """Return key and value, read like KeyValueSchemaInfo.decodeKeyValueSchemaInfo, which ignores trailing bytes.
 
@@ -188,14 +163,8 @@ def _read_part(pair: SchemaData, part: str, data: bytes | None, release: Release
     schema_type = SchemaType.__members__.get(name)
     if schema_type is None or release < SPECS[schema_type].first_release:
         raise JavaException(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
-    return SchemaData(
-        schema_type, data, _parse_part_properties(pair.properties.get(f"{part}.schema.properties"), release)
-    )
-
-
-def _parse_part_properties(text: str | None, release: Release) -> dict[str, str]:
     try:
-        return parse_properties(text)
+        properties = parse_properties(pair.properties.get(f"{part}.schema.properties"))
     except RecursionError:
         raise JavaException("StackOverflowError") from None
     except GsonError as error:
@@ -207,6 +176,7 @@ def _parse_part_properties(text: str | None, release: Release) -> dict[str, str]
             text = str(error).replace("setLenient(true)", "setStrictness(Strictness.LENIENT)")
             raise JavaException("JsonSyntaxException", f"{text}\nSee {_GSON_HELP}") from None
         raise JavaException("JsonSyntaxException", str(error)) from None
+    return SchemaData(schema_type, data, properties)
 
 
 # Avro
@@ -326,20 +296,14 @@ def _read_native(data: SchemaData) -> ProtoDefinition:
     except protobuf.load("java_descriptors").RejectedDefinition as rejected:
         if is_error(rejected.java):
             raise rejected.java from rejected
-        raise JavaException(SERIALIZATION, _describe_cause(rejected.java)) from rejected
+        cause = describe_exception(rejected.java)
+        if rejected.java.exception == "DescriptorValidationException":
+            # Thrown for a file, and once more for the definition.
+            cause = f"org.apache.pulsar.client.api.SchemaSerializationException: {cause}"
+        raise JavaException(SERIALIZATION, cause) from rejected
     except InvalidSchema as problem:
         raise JavaException(SERIALIZATION, _make_jackson_message(data.data or b"") or problem.message) from problem
     return definition
-
-
-def _describe_cause(java: JavaException) -> str:
-    """Return the message of a SchemaSerializationException with this cause."""
-    if java.exception == "DescriptorValidationException":
-        # Thrown for a file, and once more for the definition.
-        wrapper = "org.apache.pulsar.client.api.SchemaSerializationException"
-        return f"{wrapper}: com.google.protobuf.Descriptors${java.exception}: {java.message}"
-    package = "java.util.regex" if java.exception == "PatternSyntaxException" else "java.lang"
-    return f"{package}.{java.exception}: {java.message}"
 
 
 def _make_jackson_message(data: bytes) -> str:
