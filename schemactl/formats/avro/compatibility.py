@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from schemactl.core.findings import Incompatibility
+from schemactl.core.findings import Breakage, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -31,6 +31,7 @@ from schemactl.formats.avro.schema import (
     count_parts,
     run_recursion,
 )
+from schemactl.formats.type_spec import Explanation
 
 Location = tuple[Any, ...]
 """A place in the reader's definition: () for the root, otherwise an outer location, and the tokens that lead from there.
@@ -613,9 +614,18 @@ def walk(schema: Schema, trace: Tokens) -> Walk:
             continue
         pointer += f"/{token}"
         child = _find_child(parts[-1], token)
-        if child is not None:
-            path += _step_text(parts[-1], child)
-            parts.append(child)
+        if child is None:
+            continue
+        match parts[-1], child:
+            case _, Field():
+                path += f".{child.name}"
+            case Array(), _:
+                path += "[]"
+            case Map(), _:
+                path += "{}"
+            case Union() as union, _ if len(union.branches) > 2 and child.type != "null":
+                path += f"({child.full_name.rpartition('.')[2]})"
+        parts.append(child)
     return Walk(tuple(parts), path.removeprefix("."), pointer)
 
 
@@ -684,6 +694,57 @@ def _index_fields(record: Record) -> tuple[Mapping[str, int], Mapping[str, int]]
     return indices_by_name, indices_by_alias
 
 
+@dataclass(frozen=True)
+class Case:
+    """An incompatibility, and its places in the definitions of reader and writer.
+
+    Attributes:
+        is_upgraded: whether the reader is the new schema; otherwise it is the old one, whose consumers cannot be changed here.
+        older: the name of the old schema.
+        plain_json: whether messages are plain JSON.
+    """
+
+    incompatibility: Incompatibility
+    reader: Schema
+    writer: Schema
+    is_upgraded: bool
+    older: str
+    plain_json: bool
+
+    @classmethod
+    def from_breakage(cls, breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool) -> Case:
+        """Return the case of a `breakage` of `new` with `old`."""
+        is_upgraded = breakage.direction != "old_reads_new"
+        sides = breakage.sides(new=new, old=old)
+        return cls(breakage.incompatibility, *sides, is_upgraded, breakage.older_name, plain_json)
+
+    @cached_property
+    def trace(self) -> Tokens:
+        """The tokens from the roots of reader and writer to the incompatibility."""
+        return trace_of(self.incompatibility)
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The way to the incompatibility in the reader's schema."""
+        return walk(self.reader, self.trace)
+
+    @cached_property
+    def place(self) -> str:
+        """The path of the reader's field, or the name or type of its schema."""
+        return self.walk.path or getattr(self.walk.schema, "name", self.walk.schema.type)
+
+    @cached_property
+    def counterpart(self) -> tuple[str, Schema]:
+        """The pointer to the same place in the writer's definition, and the schema there."""
+        return find_counterpart(self.trace, reader=self.reader, writer=self.writer)
+
+    def explain(self, reason: str, fix: str) -> Explanation:
+        """Return the explanation with a reason and a fix, at the place in the new schema."""
+        if self.is_upgraded:
+            return Explanation(self.place, reason, fix, self.walk.pointer)
+        return Explanation(self.place, reason, fix, self.counterpart[0], self.walk.pointer)
+
+
 def message_trace(reader: Schema, trace: Tokens) -> tuple[Token, ...]:
     """Translate `trace` into the tokens of a writer's message: field names, the writer's branch indices, `items`, `values`."""
     message_tokens: list[Token] = []
@@ -714,22 +775,6 @@ def _find_child(part: Part, token: Token) -> Part | None:
         case Union(), int() if 0 <= token < len(part.branches):
             return part.branches[token]
     return None
-
-
-def _step_text(part: Part, child: Part) -> str:
-    """Return the step from `part` to `child` in readable form."""
-    match part, child:
-        case _, Field():
-            return f".{child.name}"
-        case Array(), _:
-            return "[]"
-        case Map(), _:
-            return "{}"
-        case Union(), Primitive(type="null"):
-            return ""
-        case Union(), _ if len(part.branches) > 2:
-            return f"({child.full_name.rpartition('.')[2]})"
-    return ""
 
 
 def _schema_of(part: Part) -> Schema:

@@ -5,22 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
 from schemactl.core.edits import AddAlias, AddKey, DefinitionEdit, SetType
-from schemactl.core.findings import Breakage, Incompatibility
-from schemactl.formats.avro.compatibility import (
-    AmbiguousAlias,
-    Walk,
-    find_counterpart,
-    incompatibilities,
-    is_writer_branch,
-    trace_of,
-    walk,
-)
+from schemactl.core.findings import Breakage
+from schemactl.formats.avro.compatibility import AmbiguousAlias, Case, incompatibilities, is_writer_branch
 from schemactl.formats.avro.defaults import MAX_DEFAULT_VALUES
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.sample_messages import ZEROS, can_be_written
@@ -68,57 +59,21 @@ _MAX_NAMES = 10
 
 def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = False) -> Explanation:
     """Explain the difference, its effect on messages, and the fix in the new schema; readers of plain JSON know no aliases."""
-    incompatibility = breakage.incompatibility
-    upgraded = breakage.direction != "old_reads_new"
-    reader, writer = breakage.sides(new=new, old=old)
-    case = _Case(incompatibility, reader, writer, upgraded, breakage.older_name, plain_json)
-    reason, fix, edit, alternatives = _SENTENCES[incompatibility.rule](case)
-    if incompatibility.strict_only:
+    case = Case.from_breakage(breakage, new=new, old=old, plain_json=plain_json)
+    reason, fix, edit, alternatives = _SENTENCES[case.incompatibility.rule](case)
+    if case.incompatibility.strict_only:
         reason += " Pulsar's Java reader decodes such messages; readers that follow the specification reject them."
-    if not can_be_written(writer):
+    if not can_be_written(case.writer):
         reason += (
             " No message can be shown: none can be written, because a record must contain itself or an enum is empty."
         )
-    reader_pointer, (writer_pointer, _) = case.walk.pointer, case.counterpart
+    explanation = case.explain(reason, fix)
     causes = frozenset(islice(_list_causes(case), _MAX_CAUSES))
-    if not upgraded:
-        return Explanation(case.place, reason, fix, writer_pointer, reader_pointer, causes=causes)
-    ends_in_branch = any(is_writer_branch(token) for token in trace_of(incompatibility)[-1:])
-    older = writer_pointer if ends_in_branch else None
-    return Explanation(case.place, reason, fix, reader_pointer, older, edit, alternatives, causes)
-
-
-@dataclass(frozen=True)
-class _Case:
-    """One incompatibility.
-
-    Attributes:
-        upgraded: whether the reader is the new schema; otherwise it is the old one, whose consumers cannot be changed here.
-        older: the name of the old schema.
-        plain_json: whether messages are plain JSON.
-        walk: the way to the incompatibility in the reader's schema.
-        place: the path of the field, or the name or type of the schema.
-        counterpart: the pointer to the same place in the writer's definition, and the schema there.
-    """
-
-    incompatibility: Incompatibility
-    reader: Schema
-    writer: Schema
-    upgraded: bool
-    older: str
-    plain_json: bool
-
-    @cached_property
-    def walk(self) -> Walk:
-        return walk(self.reader, trace_of(self.incompatibility))
-
-    @cached_property
-    def place(self) -> str:
-        return self.walk.path or getattr(self.walk.schema, "name", self.walk.schema.type)
-
-    @cached_property
-    def counterpart(self) -> tuple[str, Schema]:
-        return find_counterpart(trace_of(self.incompatibility), reader=self.reader, writer=self.writer)
+    if not case.is_upgraded:
+        return replace(explanation, causes=causes)
+    ends_in_branch = any(is_writer_branch(token) for token in case.trace[-1:])
+    older = case.counterpart[0] if ends_in_branch else None
+    return replace(explanation, older=older, edit=edit, alternatives=alternatives, causes=causes)
 
 
 class _Advice(NamedTuple):
@@ -130,12 +85,12 @@ class _Advice(NamedTuple):
     alternatives: tuple[DefinitionEdit, ...] = ()
 
 
-def _explain_missing_default(case: _Case) -> _Advice:
+def _explain_missing_default(case: Case) -> _Advice:
     field = case.walk.field
     default = suggest_default(field.schema if field else case.walk.schema)
     suggestion = f'"default": {json.dumps(default, ensure_ascii=False)}' if default is not NO_DEFAULT else ""
     renamed = _find_renamed_field(case)
-    if case.upgraded:
+    if case.is_upgraded:
         reason = (
             f"{case.place} is new and has no default; messages of {case.older} do not carry it, and reading one throws."
         )
@@ -173,7 +128,7 @@ def _explain_missing_default(case: _Case) -> _Advice:
     )
 
 
-def _find_renamed_field(case: _Case) -> str | None:
+def _find_renamed_field(case: Case) -> str | None:
     """Return the only field of the writer's record that the reader's missing field may be under another name, or None.
 
     Both are without a counterpart in the other record, and no other field without a counterpart fits either of them.
@@ -205,7 +160,7 @@ def _can_become(reader_field: Field, writer_field: Field) -> bool:
         return False
 
 
-def _explain_type_mismatch(case: _Case) -> _Advice:
+def _explain_type_mismatch(case: Case) -> _Advice:
     # Java's message names both types: `reader type: INT not compatible with writer type: STRING`.
     message = case.incompatibility.message.lower().removeprefix("reader type: ")
     reader_type, _, writer_type = message.partition(" not compatible with writer type: ")
@@ -216,13 +171,13 @@ def _explain_type_mismatch(case: _Case) -> _Advice:
             # Java's check takes the enum's default for the field's, and compares the enum with the whole record.
             return _explain_missing_default(case)
     read, written = _add_article(reader_type), _add_article(writer_type)
-    who = "the new schema expects" if case.upgraded else f"readers of {case.older} expect"
+    who = "the new schema expects" if case.is_upgraded else f"readers of {case.older} expect"
     reason = f"{case.place}: {written} is written, {who} {read}, and Avro promotes neither to the other."
-    ends_in_branch = any(is_writer_branch(token) for token in trace_of(case.incompatibility)[-1:])
-    if case.upgraded and not ends_in_branch and _can_be_widened(case.walk.schema, writer_schema):
+    ends_in_branch = any(is_writer_branch(token) for token in case.trace[-1:])
+    if case.is_upgraded and not ends_in_branch and _can_be_widened(case.walk.schema, writer_schema):
         fix = f"keep {written}, which has every value of {read}."
         return _Advice(reason, fix, SetType(case.walk.pointer, written))
-    if case.upgraded:
+    if case.is_upgraded:
         wider = {"int": "long", "float": "double"}.get(written)
         hint = f" ({written} may become {wider})" if wider else ""
         return _Advice(reason, f"keep {written}{hint}, or add a field of the new type with a default next to it.")
@@ -236,11 +191,11 @@ def _can_be_widened(reader: Schema, writer: Schema) -> bool:
     return is_plain and (reader.type, writer.type) in _WIDER_TYPES
 
 
-def _explain_missing_symbols(case: _Case) -> _Advice:
+def _explain_missing_symbols(case: Case) -> _Advice:
     missing_symbols = case.incompatibility.message.strip("[]").split(", ")
     symbols, enum = _list_names(missing_symbols), case.walk.schema
     name = enum.name if isinstance(enum, Enum) else case.place
-    if case.upgraded:
+    if case.is_upgraded:
         suggestion = enum.symbols[0] if isinstance(enum, Enum) and enum.symbols else "OTHER"
         # Readers of JSON use no enum default.
         is_usable = isinstance(enum, Enum) and enum.symbols and not case.plain_json
@@ -263,7 +218,7 @@ def _explain_missing_symbols(case: _Case) -> _Advice:
     return _Advice(f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.", fix)
 
 
-def _explain_missing_branch(case: _Case) -> _Advice:
+def _explain_missing_branch(case: Case) -> _Advice:
     """Explain that no branch reads the value, and why the branch with its name or type does not, through nested unions."""
     advice = _explain_no_branch(case)
     innermost = case
@@ -280,11 +235,11 @@ def _explain_missing_branch(case: _Case) -> _Advice:
     return inner_advice._replace(reason=f"{advice.reason} {inner_advice.reason}")
 
 
-def _explain_no_branch(case: _Case) -> _Advice:
+def _explain_no_branch(case: Case) -> _Advice:
     kind = case.incompatibility.message.rpartition(" ")[2].lower()
     writer_schema = case.counterpart[1]
     name = f"{kind} {writer_schema.name}" if isinstance(writer_schema, Named) else kind
-    whose = "the new schema" if case.upgraded else f"{case.older}"
+    whose = "the new schema" if case.is_upgraded else f"{case.older}"
     union = next(part for part in reversed(case.walk.parts) if isinstance(part, Union))
     branches = _list_names(
         [branch.full_name if isinstance(branch, Named) else branch.type for branch in union.branches]
@@ -294,7 +249,7 @@ def _explain_no_branch(case: _Case) -> _Advice:
         reason += f"no branch of {whose} ({branches}) reads it."
     else:
         reason += f"the only branch of {whose} ({branches or 'none'}) does not read it."
-    if case.upgraded:
+    if case.is_upgraded:
         narrower = [
             (index, branch) for index, branch in enumerate(union.branches) if _can_be_widened(branch, writer_schema)
         ]
@@ -306,7 +261,7 @@ def _explain_no_branch(case: _Case) -> _Advice:
     return _Advice(reason, f"write the {name} only when every reader's union has a branch for it.")
 
 
-def _list_causes(case: _Case, levels: int = _MAX_LEVELS) -> Iterator[str]:
+def _list_causes(case: Case, levels: int = _MAX_LEVELS) -> Iterator[str]:
     """Yield the written type that no branch of a union reads, and each problem in the branch with its name or type."""
     if case.incompatibility.rule != "MISSING_UNION_BRANCH":
         return
@@ -317,7 +272,7 @@ def _list_causes(case: _Case, levels: int = _MAX_LEVELS) -> Iterator[str]:
         yield from _list_causes(inner, levels - 1)
 
 
-def _list_cases_in_branch(case: _Case) -> list[_Case]:
+def _list_cases_in_branch(case: Case) -> list[Case]:
     """Return the problems in the branch with the name or type of the written value, or [] if there is no such branch."""
     branch = case.walk.schema
     is_missing_branch = case.incompatibility.rule == "MISSING_UNION_BRANCH"
@@ -330,12 +285,12 @@ def _list_cases_in_branch(case: _Case) -> list[_Case]:
     return [replace(case, incompatibility=incompatibility) for incompatibility in inner]
 
 
-def _explain_name_mismatch(case: _Case) -> _Advice:
+def _explain_name_mismatch(case: Case) -> _Advice:
     writer_name = case.incompatibility.message.removeprefix("expected: ")
     named = case.walk.schema
     # If Java reads the record anyway, none of its fields gets values by an alias.
     lost = f" {_ALIASES_UNUSED}" if isinstance(named, Record) and not case.incompatibility.strict_only else ""
-    if case.upgraded:
+    if case.is_upgraded:
         return _Advice(
             f"{case.place}: the {named.type} was called {writer_name} in {case.older} and is called {named.full_name} now.{lost}",
             f'add "aliases": ["{writer_name}"] to {named.full_name}, or keep the name.',
@@ -347,26 +302,26 @@ def _explain_name_mismatch(case: _Case) -> _Advice:
     )
 
 
-def _explain_size_mismatch(case: _Case) -> _Advice:
+def _explain_size_mismatch(case: Case) -> _Advice:
     # Java's message has the sizes of writer and reader: `expected: 8, found: 4`.
     written, read = (part.partition(": ")[2] for part in case.incompatibility.message.split(", "))
     name = case.walk.schema.full_name
     return _Advice(
         f"{case.place}: {name} has {written} bytes in the messages, and {read} for the reader.",
-        f"keep {written if case.upgraded else read} bytes, or add a fixed of another name next to it.",
+        f"keep {written if case.is_upgraded else read} bytes, or add a fixed of another name next to it.",
     )
 
 
-def _explain_ambiguous_alias(case: _Case) -> _Advice:
+def _explain_ambiguous_alias(case: Case) -> _Advice:
     return _Advice(
         f"{case.place}: its name and its aliases match several fields of the messages, and Java throws.",
         "remove the alias that is also the name of a field.",
     )
 
 
-def _explain_changed_logical_type(case: _Case) -> _Advice:
+def _explain_changed_logical_type(case: Case) -> _Advice:
     written, read = case.incompatibility.written, case.incompatibility.read
-    whose = "the new schema" if case.upgraded else f"a reader of {case.older}"
+    whose = "the new schema" if case.is_upgraded else f"a reader of {case.older}"
     written_scale, read_scale = (text.rpartition(", ")[2] for text in (written, read))
     if not case.incompatibility.is_warning:
         is_same_scale = written.startswith("decimal(") and read.startswith("decimal(") and written_scale == read_scale
@@ -383,19 +338,19 @@ def _explain_changed_logical_type(case: _Case) -> _Advice:
     )
 
 
-def _explain_narrower_type(case: _Case) -> _Advice:
+def _explain_narrower_type(case: Case) -> _Advice:
     written, read = case.incompatibility.written, case.incompatibility.read
     if read == "string":
         loss = "bytes that are not UTF-8 are replaced"
     else:
         loss = f"a number of more than {'24' if read == 'float' else '53'} bits loses its last digits"
-    whose = "the new schema" if case.upgraded else f"a reader of {case.older}"
+    whose = "the new schema" if case.is_upgraded else f"a reader of {case.older}"
     reason = f"{case.place} is written as {written}, and {whose} reads it as {read}: {loss}."
     return _Advice(reason, _keep_type(case, written, read))
 
 
-def _keep_type(case: _Case, written: str, read: str) -> str:
-    if case.upgraded:
+def _keep_type(case: Case, written: str, read: str) -> str:
+    if case.is_upgraded:
         return f"keep {written}, and add a field of the type {read} with a default next to it."
     return f"keep {read} for as long as {case.older} is read, and add a field of the type {written} next to it."
 

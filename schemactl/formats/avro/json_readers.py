@@ -19,9 +19,9 @@ from typing import Final, Literal
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import (
+    Case,
     Location,
     find_branch,
-    find_counterpart,
     find_field,
     message_trace,
     reader_pointer,
@@ -425,21 +425,17 @@ def _make_misreading(
 
 def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     """Explain a misreading, its effect on messages, and the fix in the new schema."""
-    misreading = breakage.incompatibility
-    reader, writer = breakage.sides(new=new, old=old)
-    trace = trace_of(misreading)
-    way = walk(reader, trace)
-    writer_pointer, writer_end = find_counterpart(trace, reader=reader, writer=writer)
-    place = way.path or getattr(way.schema, "name", way.schema.type)
-    is_upgraded = breakage.direction != "old_reads_new"
-    whose = "the new schema" if is_upgraded else f"a reader of {breakage.older_name}"
-    written, read = misreading.written, misreading.read
+    case = Case.from_breakage(breakage, new=new, old=old, plain_json=True)
+    way, place, is_upgraded = case.walk, case.place, case.is_upgraded
+    writer_pointer, writer_end = case.counterpart
+    whose = "the new schema" if is_upgraded else f"a reader of {case.older}"
+    written, read = case.incompatibility.written, case.incompatibility.read
     keep = f"keep {written if is_upgraded else read}, and add a field of the type {read if is_upgraded else written} next to it."
 
-    match _get_problem(misreading):
+    match _get_problem(case.incompatibility):
         case "alias":
             read_name = way.field.name if way.field else place
-            written_field = find_field(writer, writer_pointer)
+            written_field = find_field(case.writer, writer_pointer)
             written_name = written_field.name if written_field else ""
             reason = (
                 f"{place}: the value is written as {written_name}, and readers of JSON know no aliases: {whose} has {read_name}, "
@@ -482,9 +478,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             form = _FORMS.get(kind_of(writer_end), "JSON")
             reason = f"{place}: {written} is written as {form}, which {whose} does not read as {read}."
             fix = keep
-    if is_upgraded:
-        return Explanation(place, reason, fix, way.pointer)
-    return Explanation(place, reason, fix, writer_pointer, way.pointer)
+    return case.explain(reason, fix)
 
 
 def _get_problem(misreading: Incompatibility) -> Problem:
@@ -528,18 +522,17 @@ class JsonText(str):
 
 def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterexample | None:
     """Return a message in the form of Pulsar's Java client, and the result of its readers, or None if every message is too large to show."""
-    reader, writer = breakage.sides(new=new, old=old)
-    trace = trace_of(breakage.incompatibility)
-    way = walk(reader, trace)
-    writer_pointer, writer_end = find_counterpart(trace, reader=reader, writer=writer)
+    case = Case.from_breakage(breakage, new=new, old=old, plain_json=True)
+    way, writer = case.walk, case.writer
+    writer_pointer, writer_end = case.counterpart
     written_field = find_field(writer, writer_pointer)
     written_name = written_field.name if written_field else ""
-    message_tokens = [*message_trace(reader, trace)]
+    message_tokens = [*message_trace(case.reader, case.trace)]
     samples = SampleMessages(writer, primitives=ONES)
     sample: Datum
     reader_kind, writer_kind = kind_of(way.schema), kind_of(writer_end)
     reader_type, writer_type = value_type_of(way.schema), value_type_of(writer_end)
-    match _get_problem(breakage.incompatibility):
+    match _get_problem(case.incompatibility):
         case "alias":
             message_tokens[-1] = written_name
             sample = next(

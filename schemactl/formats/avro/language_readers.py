@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.formats.avro.compatibility import (
     AmbiguousAlias,
+    Case,
     Location,
     find_branch,
     find_counterpart,
@@ -27,7 +28,7 @@ from schemactl.formats.avro.compatibility import (
     walk,
 )
 from schemactl.formats.avro.datum_encoding import UnionValue, encode, to_json, write_json
-from schemactl.formats.avro.logical_types import MAX_PAIRS, compare_value_types, value_type_of
+from schemactl.formats.avro.logical_types import MAX_PAIRS, Meeting, compare_value_types, value_type_of
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
 from schemactl.formats.avro.sample_messages import ONES, SampleMessages
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Fixed, Map, Record, Schema, Union
@@ -270,67 +271,67 @@ def _find_raw_defaults(reader: Schema, writer: Schema) -> Iterator[Incompatibili
             yield replace(difference, message=message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Parts of reader and writer that meet."""
-
-    reader: Schema
-    writer: Schema
-
-
 def _find_differences(reader: Schema, writer: Schema, rules: ReaderRules) -> Iterator[Incompatibility]:
     """Yield the misreadings, and the defaults that are not applied, in the order of the reader's definition."""
     if reader is writer:
         return
-    compared: set[_Pair] = set()
-    pending: list[tuple[_Pair, Location] | Incompatibility] = [(_Pair(reader, writer), ())]
+    compared: set[tuple[Schema, Schema]] = set()
+    pending: list[Meeting | Incompatibility] = [Meeting(reader, writer, ())]
     while pending and len(compared) < MAX_PAIRS:
         item = pending.pop()
         if isinstance(item, Incompatibility):
             yield item
             continue
-        pair, location = item
+        pair = item.reader, item.writer
         if pair in compared:
             continue
-        if isinstance(pair.writer, Record):
+        if isinstance(item.writer, Record):
             compared.add(pair)
-        pending += reversed([*_compare(pair.reader, pair.writer, rules, location)])
+        pending += reversed([*_compare(item, rules)])
 
 
-def _compare(
-    reader: Schema, writer: Schema, rules: ReaderRules, location: Location
-) -> Iterator[tuple[_Pair, Location] | Incompatibility]:
-    """Yield the misreadings of two parts themselves, and the pairs of their parts."""
+def _make_misreading(
+    meeting: Meeting,
+    rules: ReaderRules,
+    problem: Problem,
+    location: Location | None = None,
+    *,
+    written: str = "",
+    message: str = "",
+    is_warning: bool = False,
+) -> LanguageMisreading:
+    """Return a misreading of two parts, at their location unless another is given, and with their types unless there is a message."""
+    location = meeting.location if location is None else location
+    written = written or _describe(meeting.writer)
+    read = "" if message else _describe(meeting.reader)
+    return LanguageMisreading(
+        CLIENT_BREAKS,
+        reader_pointer(location),
+        message or f"written as {written}, read as {read}",
+        trace=location,
+        is_warning=is_warning,
+        written=written,
+        read=read,
+        problem=problem,
+        client=rules.client,
+        is_json=rules.is_json,
+    )
+
+
+def _compare(meeting: Meeting, rules: ReaderRules) -> Iterator[Meeting | Incompatibility]:
+    """Yield the misreadings of two parts themselves, and the parts inside them that meet."""
+    reader, writer, location = meeting
     reader_branches, writer_branches = _list_branches(reader), _list_branches(writer)
     reader_values = [(index, branch) for index, branch in reader_branches if branch.type != "null"]
     writer_values = [(index, branch) for index, branch in writer_branches if branch.type != "null"]
     reader_has_null = len(reader_values) < len(reader_branches)
     writer_has_null = len(writer_values) < len(writer_branches)
-
-    def make(
-        problem: Problem, at: Location = location, *, written: str = "", message: str = "", is_warning: bool = False
-    ) -> Incompatibility:
-        written = written or _describe(writer)
-        read = "" if message else _describe(reader)
-        return LanguageMisreading(
-            CLIENT_BREAKS,
-            reader_pointer(at),
-            message or f"written as {written}, read as {read}",
-            trace=at,
-            is_warning=is_warning,
-            written=written,
-            read=read,
-            problem=problem,
-            client=rules.client,
-            is_json=rules.is_json,
-        )
-
     if writer_has_null and not reader_has_null:
-        yield make("null")
+        yield _make_misreading(meeting, rules, "null")
         return
     if not reader_values or not writer_values:
         if writer_values:
-            yield make("type")
+            yield _make_misreading(meeting, rules, "type")
         return
     if len(reader_values) > 1:
         for index, branch in writer_values:
@@ -339,73 +340,81 @@ def _compare(
             is_kept = any(kind_of(value, rules) in kept_kinds for _, value in reader_values)
             if not isinstance(reader, Union) or (find_branch(branch, reader) is None and not is_kept):
                 at: Location = (location, ~index) if isinstance(writer, Union) else location
-                yield make("branch", at, written=_describe(branch))
+                yield _make_misreading(meeting, rules, "branch", at, written=_describe(branch))
                 return
         if not rules.is_json and _is_bare(writer) != _is_bare(reader):
-            yield make("form")
+            yield _make_misreading(meeting, rules, "form")
         return
     if len(writer_values) > 1:
-        yield make("union")
+        yield _make_misreading(meeting, rules, "union")
         return
     (reader_index, reader_value), (writer_index, writer_value) = reader_values[0], writer_values[0]
     reader_kind, writer_kind = kind_of(reader_value, rules), kind_of(writer_value, rules)
     if isinstance(reader, Union) or isinstance(writer, Union):
         is_plain_read = rules.nullable_from is None or writer_kind in rules.nullable_from
         if reader_has_null and not isinstance(writer, Union) and not is_plain_read:
-            yield make("nullable")
+            yield _make_misreading(meeting, rules, "nullable")
             return
         inner: Location = (location, ~writer_index) if isinstance(writer, Union) else location
-        yield _Pair(reader_value, writer_value), (inner, reader_index) if isinstance(reader, Union) else inner
+        yield Meeting(reader_value, writer_value, (inner, reader_index) if isinstance(reader, Union) else inner)
         return
 
     reader_type, writer_type = value_type_of(reader), value_type_of(writer)
     if reader_kind not in rules.kept.get(writer_kind, frozenset({writer_kind})):
         has_same_bytes = bool(reader_type and writer_type and reader_type.base == writer_type.base)
         has_number = (writer_kind, reader_kind) in rules.same_number and (rules.is_json or has_same_bytes)
-        yield make("type", is_warning=has_number)
+        yield _make_misreading(meeting, rules, "type", is_warning=has_number)
         return
     match reader, writer:
         case Record(), Record():
-            yield from _compare_fields(reader, writer, rules, location, make)
+            yield from _compare_fields(meeting, reader, writer, rules)
         case Array(), Array():
-            yield _Pair(reader.items, writer.items), (location, "items")
+            yield Meeting(reader.items, writer.items, (location, "items"))
         case Map(), Map():
-            yield _Pair(reader.values, writer.values), (location, "values")
+            yield Meeting(reader.values, writer.values, (location, "values"))
         case Enum(), Enum():
             missing = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
             if missing:
                 written = ", ".join(missing)
                 message = f"written as {written}, which the reader does not list"
-                yield make("symbols", (location, "symbols"), written=written, message=message)
+                yield _make_misreading(
+                    meeting, rules, "symbols", (location, "symbols"), written=written, message=message
+                )
         case Fixed(), Fixed() if reader.size != writer.size and reader_kind != "decimal":
-            yield make("size", (location, "size"))
+            yield _make_misreading(meeting, rules, "size", (location, "size"))
         case _:
             # A decimal is written with its decimal point, so its digits do not matter.
             reads_same = rules.converts_units or reader_type == writer_type or writer_kind == "decimal"
             if reader_type and writer_type and reader_kind == writer_kind and not reads_same:
                 changed = compare_value_types(reader=reader_type, writer=writer_type)
                 # Microseconds of a day do not fit into the int of milliseconds, which Avro would not promote.
-                yield make("type", is_warning=changed.is_warning if changed else False)
+                yield _make_misreading(meeting, rules, "type", is_warning=changed.is_warning if changed else False)
 
 
 def _compare_fields(
-    reader: Record, writer: Record, rules: ReaderRules, location: Location, make: Any
-) -> Iterator[tuple[_Pair, Location] | Incompatibility]:
+    meeting: Meeting, reader: Record, writer: Record, rules: ReaderRules
+) -> Iterator[Meeting | Incompatibility]:
     """Yield the pairs of fields that have one name, and the misreadings of fields that the writer lacks."""
     fields_by_case = {field.name.lower(): field for field in writer.fields} if rules.ignores_case else {}
     for index, reader_field in enumerate(reader.fields):
-        at: Location = (location, "fields", index)
+        at: Location = (meeting.location, "fields", index)
         source = writer.fields_by_name.get(reader_field.name) or fields_by_case.get(reader_field.name.lower())
         if source is not None:
-            yield _Pair(reader_field.schema, source.schema), (*at, "type")
+            yield Meeting(reader_field.schema, source.schema, (*at, "type"))
             continue
         aliased = [alias for alias in reader_field.aliases if alias in writer.fields_by_name]
         if aliased and aliased[0] not in reader.fields_by_name:
             message = f"written as {aliased[0]}, which {rules.client} does not read as {reader_field.name}"
-            yield make("alias", at, written=aliased[0], message=message)
+            yield _make_misreading(meeting, rules, "alias", at, written=aliased[0], message=message)
         elif reader_field.default is NO_DEFAULT:
             if "null" not in {branch.type for _, branch in _list_branches(reader_field.schema)}:
-                yield make("absent", at, message=f"absent from the messages, and {reader_field.name} has no default")
+                yield _make_misreading(
+                    meeting,
+                    rules,
+                    "absent",
+                    at,
+                    message=f"absent from the messages, and {reader_field.name} has no default",
+                )
         elif rules is _PYTHON_AVRO or not (
             rules.applies_defaults or _is_zero(reader_field.default, reader_field.schema, rules)
         ):
@@ -491,13 +500,9 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     """Explain a misreading, its effect on messages, and the fix in the new schema."""
     misreading = breakage.incompatibility
     assert isinstance(misreading, LanguageMisreading)  # noqa: S101  the only class of this rule
-    reader, writer = breakage.sides(new=new, old=old)
-    trace = trace_of(misreading)
-    way = walk(reader, trace)
-    writer_pointer, _ = find_counterpart(trace, reader=reader, writer=writer)
-    place = way.path or getattr(way.schema, "name", way.schema.type)
-    is_upgraded = breakage.direction != "old_reads_new"
-    whose = "the new schema" if is_upgraded else breakage.older_name
+    case = Case.from_breakage(breakage, new=new, old=old, plain_json=misreading.is_json)
+    way, place, is_upgraded = case.walk, case.place, case.is_upgraded
+    whose = "the new schema" if is_upgraded else case.older
     written, read, client = misreading.written, misreading.read, misreading.client
     kept, added = (written, read) if is_upgraded else (read, written)
     by_writer = "" if misreading.is_json else ", because it decodes with the writer's definition and promotes nothing"
@@ -540,20 +545,17 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             reason = f"{place}: {written} is written, whose values {client} has in another form than the values of {read} in {whose}."
         case _:
             reason = f"{place}: {written} is written, which {client} does not read as {read} of {whose}{by_writer}."
-    if is_upgraded:
-        return Explanation(place, reason, fix, way.pointer)
-    return Explanation(place, reason, fix, writer_pointer, way.pointer)
+    return case.explain(reason, fix)
 
 
 def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterexample | None:
     """Return a message and the result of the client, or None if every message is too large to show."""
     misreading = breakage.incompatibility
     assert isinstance(misreading, LanguageMisreading)  # noqa: S101  the only class of this rule
-    reader, writer = breakage.sides(new=new, old=old)
-    trace = trace_of(misreading)
-    way = walk(reader, trace)
-    writer_pointer, writer_end = find_counterpart(trace, reader=reader, writer=writer)
-    message_tokens = [*message_trace(reader, trace)]
+    case = Case.from_breakage(breakage, new=new, old=old, plain_json=misreading.is_json)
+    way, writer = case.walk, case.writer
+    writer_pointer, writer_end = case.counterpart
+    message_tokens = [*message_trace(case.reader, case.trace)]
     samples = SampleMessages(writer, primitives=ONES)
     client, problem = misreading.client, misreading.problem
     if problem == "alias":

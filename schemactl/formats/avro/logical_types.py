@@ -205,7 +205,7 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
         return
     pairing = _Pairing(reader, writer)
     compared: set[tuple[Schema, Schema]] = set()
-    pending: list[_Meeting] = [] if pairing.are_equal(reader, writer) else [_Meeting(reader, writer, ())]
+    pending: list[Meeting] = [] if pairing.are_equal(reader, writer) else [Meeting(reader, writer, ())]
     while pending and len(compared) < MAX_PAIRS:
         meeting = pending.pop()
         reader_part, writer_part, location = meeting
@@ -237,7 +237,7 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
             pending += reversed([*pairing.list_inner(meeting)])
 
 
-class _Meeting(NamedTuple):
+class Meeting(NamedTuple):
     """Parts of reader and writer that meet at a location."""
 
     reader: Schema
@@ -315,7 +315,7 @@ class _Pairing:
         number = _NUMBERS[reader]
         return number is not None and number == _NUMBERS[writer]
 
-    def list_inner(self, meeting: _Meeting) -> Iterator[_Meeting]:
+    def list_inner(self, meeting: Meeting) -> Iterator[Meeting]:
         """Yield the parts of reader and writer that meet directly inside two parts, without equal fields."""
         reader, writer, location = meeting
         match reader, writer:
@@ -324,22 +324,22 @@ class _Pairing:
                 for index, branch in enumerate(writer.branches):
                     branch_location: Location = (location, ~index)
                     if isinstance(reader, Union) and is_alike:
-                        yield _Meeting(reader.branches[index], branch, (branch_location, index))
+                        yield Meeting(reader.branches[index], branch, (branch_location, index))
                     else:
-                        yield _Meeting(reader, branch, branch_location)
+                        yield Meeting(reader, branch, branch_location)
             case Union(), _:
                 branch_index = self._choose_branch(reader, writer)
                 if branch_index is not None:
-                    yield _Meeting(reader.branches[branch_index], writer, (location, branch_index))
+                    yield Meeting(reader.branches[branch_index], writer, (location, branch_index))
             case Record(), Record():
                 for index, field in enumerate(reader.fields):
                     source = _find_source(field, writer)
                     if source is not None and not self.are_equal(field.schema, source.schema):
-                        yield _Meeting(field.schema, source.schema, (location, "fields", index, "type"))
+                        yield Meeting(field.schema, source.schema, (location, "fields", index, "type"))
             case Array(), Array():
-                yield _Meeting(reader.items, writer.items, (location, "items"))
+                yield Meeting(reader.items, writer.items, (location, "items"))
             case Map(), Map():
-                yield _Meeting(reader.values, writer.values, (location, "values"))
+                yield Meeting(reader.values, writer.values, (location, "values"))
 
     def has_no_branch(self, reader: Schema, writer: Schema) -> bool:
         """Return whether the reader is a union without a branch for the values, although SchemaCompatibility finds one by its name."""
