@@ -103,11 +103,9 @@ class _Reader:
         entries: dict[str, Any] = {}
         while True:
             character = self._next()
-            if character == "}" and not entries:
+            if character == "}":
                 break
             if entries:
-                if character == "}":
-                    break
                 if character not in ",;":
                     self._fail("Unterminated object")
                 character = self._next()
@@ -132,18 +130,14 @@ class _Reader:
     def _read_array(self) -> list[Any]:
         self.path.append(0)
         items: list[Any] = []
-        is_first = True
         while True:
             character = self._next()
-            if not is_first:
-                if character == "]":
-                    break
+            if character == "]":
+                break
+            if items:
                 if character not in ",;":
                     self._fail("Unterminated array")
                 character = self._next()
-            elif character == "]":
-                break
-            is_first = False
             self.position -= 1
             if character in ",;]":
                 # Nothing between two separators, or before the end, is null.

@@ -9,6 +9,7 @@ from operator import eq
 from typing import Final, Literal
 
 from schemactl.core.schema import SchemaInfo
+from schemactl.formats.avro.schema import PROMOTIONS
 from schemactl.formats.type_spec import Note, spec
 
 _SMALLEST_DIFF_LINES: Final = 5_000
@@ -131,8 +132,6 @@ def _find_renamed_parts(
 
 def _is_wider(old_description: str, new_description: str) -> bool:
     """Return whether an Avro field's new type has all values of its old type, according to their descriptions."""
-    from schemactl.formats.avro.schema import PROMOTIONS
-
     old_types, new_types = (
         description.partition(" = ")[0].split(" | ") for description in (old_description, new_description)
     )

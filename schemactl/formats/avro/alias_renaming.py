@@ -142,20 +142,26 @@ class _Renaming:
             renamed.aliases = ()
             fields.append(renamed)
             _check_names([renamed.name])
-            self._check_default(renamed)
-        _check_distinct(record, fields)
+            if renamed.default is not NO_DEFAULT and not self._defaults.is_valid(
+                renamed.schema, renamed.default, self._unfinished_ids
+            ):
+                schema = schema_text(renamed.schema, unfinished=self._unfinished_ids, one_definition=self._is_avro_1_11)
+                message = f"Invalid default for field {renamed.name}: {json_text(renamed.default)} not a {schema}"
+                raise JavaException("AvroTypeException", message)
+        descriptions: dict[str, str] = {}
+        for position, field in enumerate(fields):
+            description = f"{field.name} type:{field.schema.type.upper()} pos:{position}"
+            if field.name in descriptions:
+                raise JavaException(
+                    "AvroRuntimeException",
+                    f"Duplicate field {field.name} in record {record.full_name}: {description} and {descriptions[field.name]}.",
+                )
+            descriptions[field.name] = description
         record.fields = tuple(fields)
         record.fields_by_name = {field.name: field for field in fields}
         record.properties = writer.properties
         self._unfinished_ids.remove(id(record))
         return record
-
-    def _check_default(self, field: Field) -> None:
-        if field.default is NO_DEFAULT or self._defaults.is_valid(field.schema, field.default, self._unfinished_ids):
-            return
-        schema = schema_text(field.schema, unfinished=self._unfinished_ids, one_definition=self._is_avro_1_11)
-        default = json_text(field.default)
-        raise JavaException("AvroTypeException", f"Invalid default for field {field.name}: {default} not a {schema}")
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -164,15 +170,3 @@ def _check_names(names: Iterable[str]) -> None:
         if "$" in name:
             problem = "Illegal initial character" if name.startswith("$") else "Illegal character in"
             raise JavaException("SchemaParseException", f"{problem}: {name}")
-
-
-def _check_distinct(record: Record, fields: list[Field]) -> None:
-    descriptions: dict[str, str] = {}
-    for position, field in enumerate(fields):
-        description = f"{field.name} type:{field.schema.type.upper()} pos:{position}"
-        if field.name in descriptions:
-            raise JavaException(
-                "AvroRuntimeException",
-                f"Duplicate field {field.name} in record {record.full_name}: {description} and {descriptions[field.name]}.",
-            )
-        descriptions[field.name] = description

@@ -160,12 +160,19 @@ class FieldDefaults:
             return
         if not valid:
             part = self._check.find_wrong_part(field.schema, field.default, unfinished)
-            needs_first_branch = isinstance(part.schema, Union) and self._release is Release.R4_0
+            subject = f"the default of {record}.{field.name}"
             if part.value is NO_DEFAULT:
-                fix = "write the field, or give it a default in its record"
-            else:
-                fix = _USE_FIRST_BRANCH if needs_first_branch else _suggest_default(part)
-            self._add_problem(_describe_mismatch(part, f"{record}.{field.name}"), path, fix)
+                message = f"{subject} lacks {part.path}, which has no default"
+                self._add_problem(message, path, "write the field, or give it a default in its record")
+                return
+            expected = _name(part.schema)
+            if isinstance(part.schema, Union):
+                expected = "one of " + ", ".join(map(_name, part.schema.branches))
+            value = "null" if part.value is None else describe_value(part.value)
+            place = f" at {part.path}" if part.path else ""
+            needs_first_branch = isinstance(part.schema, Union) and self._release is Release.R4_0
+            fix = _USE_FIRST_BRANCH if needs_first_branch else _suggest_default(part)
+            self._add_problem(f"{subject} is {value}{place}; expected a value of type {expected}", path, fix)
         elif self._check.has_met_record and self._release is not Release.R4_0:
             self.record_default_paths[id(field)] = path
 
@@ -201,17 +208,6 @@ class DefaultPart(NamedTuple):
     schema: Schema
     value: JsonValue
     path: str
-
-
-def _describe_mismatch(part: DefaultPart, field: str) -> str:
-    if part.value is NO_DEFAULT:
-        return f"the default of {field} lacks {part.path}, which has no default"
-    expected = _name(part.schema)
-    if isinstance(part.schema, Union):
-        expected = "one of " + ", ".join(map(_name, part.schema.branches))
-    value = "null" if part.value is None else describe_value(part.value)
-    place = f" at {part.path}" if part.path else ""
-    return f"the default of {field} is {value}{place}; expected a value of type {expected}"
 
 
 def _suggest_default(part: DefaultPart) -> str:

@@ -29,6 +29,7 @@ from schemactl.formats.avro.compatibility import (
     walk,
 )
 from schemactl.formats.avro.datum_encoding import Datum, UnionValue
+from schemactl.formats.avro.json_text import make_reference
 from schemactl.formats.avro.logical_types import (
     MAX_DIGITS,
     MAX_PAIRS,
@@ -46,7 +47,6 @@ from schemactl.formats.avro.schema import (
     Enum,
     Fixed,
     JavaException,
-    JsonValue,
     Map,
     Named,
     Primitive,
@@ -493,22 +493,9 @@ def _describe_absent(schema: Schema) -> str:
 
 def _describe_nullable(schema: Schema) -> str:
     """Return the union of null and a type for a fix; named types by their names."""
-    definition = _to_definition(schema)
+    definition = make_reference(schema)
     branches = definition if isinstance(definition, list) else [definition]
     return json.dumps(["null", *(branch for branch in branches if branch != "null")], ensure_ascii=False)
-
-
-def _to_definition(schema: Schema) -> JsonValue:
-    match schema:
-        case Named():
-            return schema.full_name
-        case Union():
-            return [_to_definition(branch) for branch in schema.branches]
-        case Array():
-            return {"type": "array", "items": _to_definition(schema.items), **schema.properties}
-        case Map():
-            return {"type": "map", "values": _to_definition(schema.values), **schema.properties}
-    return {"type": schema.type, **schema.properties} if schema.properties else schema.type
 
 
 # Counterexamples

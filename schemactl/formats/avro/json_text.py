@@ -223,6 +223,11 @@ def definition_text(schema: NamedSchema) -> str:
     return json_text(_SingleTypePrinter((), one_definition=False).make_definition(schema, None))
 
 
+def make_reference(schema: Schema) -> JsonValue:
+    """Return the JSON value of the place of a schema, with all named types by name."""
+    return _SingleTypePrinter((), one_definition=False).make_tree(schema, None)
+
+
 class _SchemaPrinter:
     """The JSON values of one schema and its parts; `namespace` is the enclosing namespace."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemactl.core.edits import AddAlias
-from schemactl.core.json_pointer import join_pointer
-from schemactl.formats.avro.schema import Named, NamedSchema, Record, Schema, locate_children, parts
+from schemactl.formats.avro.schema import Named, NamedSchema, Record, Schema, locate_parts, parts, pointer
 from schemactl.formats.type_spec import Rename
 
 
@@ -20,14 +19,14 @@ def find_renames(new: Schema, old: Schema, *, old_name: str, new_name: str) -> I
         new_name: a name, or `Record.field`.
     """
     old_types = {part.full_name: part for part in parts(old) if isinstance(part, Named)}
-    new_types = dict(_list_types(new, "", set()))
+    new_types = {pointer(path): part for part, path in locate_parts(new).items() if isinstance(part, Named)}
     new_names = {named.full_name for named in new_types.values()}
-    for pointer, named in new_types.items():
+    for type_pointer, named in new_types.items():
         for old_type in old_types.values():
             is_renamed = new_name in _get_names(named) and old_name in _get_names(old_type)
             if is_renamed and named.full_name not in old_types and old_type.full_name not in new_names:
                 alias = old_type.name if old_type.namespace == named.namespace else old_type.full_name
-                yield Rename(AddAlias(pointer, alias), is_done=old_type.full_name in named.aliases)
+                yield Rename(AddAlias(type_pointer, alias), is_done=old_type.full_name in named.aliases)
         # The old record that this type continues: by its name or an alias, or because both are whole definitions.
         candidates: list[Schema | None] = [old_types.get(name) for name in (named.full_name, *named.aliases)]
         candidates.append(old if named is new else None)
@@ -39,7 +38,7 @@ def find_renames(new: Schema, old: Schema, *, old_name: str, new_name: str) -> I
             continue
         for index, field in enumerate(named.fields):
             if field.name == new_field_name and field.name not in old_record.fields_by_name:
-                edit = AddAlias(f"{pointer}/fields/{index}", old_field_name)
+                edit = AddAlias(f"{type_pointer}/fields/{index}", old_field_name)
                 yield Rename(edit, is_done=old_field_name in field.aliases)
 
 
@@ -51,14 +50,3 @@ def _get_field_name(name: str, record: Record) -> str:
     """Return the name of a field without the name of its record; "" if another record is named."""
     record_name, _, field_name = name.rpartition(".")
     return field_name if not record_name or record_name in _get_names(record) else ""
-
-
-def _list_types(schema: Schema, pointer: str, visited: set[int]) -> Iterator[tuple[str, NamedSchema]]:
-    """Yield every named type with the JSON pointer of its definition."""
-    if isinstance(schema, Named):
-        if id(schema) in visited:
-            return
-        visited.add(id(schema))
-        yield pointer, schema
-    for tokens, child in locate_children(schema):
-        yield from _list_types(child, pointer + join_pointer(tokens), visited)

@@ -214,7 +214,9 @@ class Resolution:
             if not isinstance(branch, Named) or branch.full_name == writer.full_name:
                 return branch
             if isinstance(writer, Record) and isinstance(branch, Record):
-                matches = not _has_match_error(self._resolve_records(writer, branch))
+                symbol = self._resolve_records(writer, branch)
+                # The record or one of its fields is an error (ReaderUnion.hasMatchError); errors inside a field do not count.
+                matches = symbol is not Mark.ERROR and not (isinstance(symbol, Sequence) and Mark.ERROR in symbol.parts)
                 # The first branch that matches, or the last one that also has the writer's unqualified name.
                 if matches and (structural_match is None or branch.name == writer.name):
                     structural_match = branch
@@ -339,11 +341,6 @@ def _is_same_primitive(writer: Schema, reader: Schema) -> bool:
             for branch, reader_branch in zip(writer.branches, reader.branches, strict=True)
         )
     return isinstance(writer, Primitive) and writer.type == reader.type
-
-
-def _has_match_error(symbol: Symbol | None) -> bool:
-    """Follow ReaderUnion.hasMatchError: the record or one of its fields is an error. Errors inside a field do not count."""
-    return symbol is Mark.ERROR or (isinstance(symbol, Sequence) and Mark.ERROR in symbol.parts)
 
 
 class Likeness:

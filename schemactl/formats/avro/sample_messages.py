@@ -17,12 +17,11 @@ from schemactl.formats.avro.schema import (
     Fixed,
     JavaException,
     Map,
-    Path,
     Record,
     Schema,
     Union,
     children,
-    locate_children,
+    locate_parts,
     pointer,
 )
 
@@ -271,7 +270,7 @@ class EndlessRecord(NamedTuple):
 def find_endless_record(schema: Schema) -> EndlessRecord | None:
     """Return the first record in a schema that must contain itself, or None without such a record."""
     sizes = compute_least_sizes(schema)
-    paths = _locate_parts(schema)
+    paths = locate_parts(schema)
 
     # Each part without a finite value has a child without one, except empty enums and unions: the way along these children
     # ends there or in a cycle.
@@ -309,7 +308,7 @@ def find_missing_symbols(schema: Schema) -> Iterator[tuple[str, str]]:
 
     Avro accepts the definition, but its readers fail on every message that lacks the field, and a broker's check fails.
     """
-    for part, path in _locate_parts(schema).items():
+    for part, path in locate_parts(schema).items():
         for index, field in enumerate(part.fields if isinstance(part, Record) else ()):
             if field.default is NO_DEFAULT:
                 continue
@@ -325,21 +324,9 @@ def find_missing_symbols(schema: Schema) -> Iterator[tuple[str, str]]:
 
 def find_altered_defaults(schema: Schema) -> Iterator[tuple[str, str]]:
     """Yield the pointer of each default with a part that Java writes as another value, and the problem."""
-    for part, path in _locate_parts(schema).items():
+    for part, path in locate_parts(schema).items():
         for index, field in enumerate(part.fields if isinstance(part, Record) else ()):
             if field.default is not NO_DEFAULT:
                 for problem in find_altered_parts(field):
                     message = f"the default of {part.full_name}.{field.name} is not kept: {problem}"
                     yield pointer((path, "fields", index, "default")), message
-
-
-def _locate_parts(schema: Schema) -> dict[Schema, Path]:
-    """Map `schema` and every schema inside it, in document order, to the path of its first place."""
-    paths: dict[Schema, Path] = {}
-    pending: list[tuple[Schema, Path]] = [(schema, ())]
-    while pending:
-        part, path = pending.pop()
-        if part not in paths:
-            paths[part] = path
-            pending += reversed([(child, (path, *tokens)) for tokens, child in locate_children(part)])
-    return paths

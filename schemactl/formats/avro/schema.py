@@ -245,6 +245,18 @@ def locate_children(schema: Schema) -> list[tuple[tuple[str | int, ...], Schema]
     return []
 
 
+def locate_parts(schema: Schema) -> dict[Schema, Path]:
+    """Map `schema` and every schema inside it, in document order, to the path of its first place."""
+    paths: dict[Schema, Path] = {}
+    pending: list[tuple[Schema, Path]] = [(schema, ())]
+    while pending:
+        part, path = pending.pop()
+        if part not in paths:
+            paths[part] = path
+            pending += reversed([(child, (path, *tokens)) for tokens, child in locate_children(part)])
+    return paths
+
+
 def parts(schema: Schema) -> Iterator[Schema]:
     """Yield `schema` and every schema inside it once, in document order."""
     visited: set[Schema] = set()
