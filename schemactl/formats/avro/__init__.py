@@ -318,7 +318,7 @@ class AvroSpec(TypeSpec):
             return language_readers.counterexample(breakage, new=new_schema, old=old_schema)
         if breakage.incompatibility.rule in logical_types.RULES:
             return logical_types.counterexample(breakage, new=new_schema, old=old_schema, plain_json=is_json)
-        return counterexample(breakage, new=new_schema, old=old_schema, plain_json=is_json, release=NEWEST)
+        return counterexample(breakage, new=new_schema, old=old_schema, plain_json=is_json)
 
 
 @lru_cache(maxsize=4)  # a version is compared with the version before it, and the next one with it

@@ -257,10 +257,13 @@ class _PairComparison:
         reasons = [] if reader.name == writer.name else [*compare_names(reader, writer, location)]
         writer_fields = writer.fields_by_name
         for index, field in enumerate(reader.fields):
+            writer_field = writer_fields.get(field.name)
             if field.aliases:
-                writer_field = find_writer_field(field, writer, (location, "fields", index))
-            else:
-                writer_field = writer_fields.get(field.name)
+                # Java's lookupWriterField.
+                matches = [name for name in (field.name, *field.aliases) if name in writer_fields]
+                if len(matches) > 1:
+                    raise AmbiguousAlias(field.name, (location, "fields", index))
+                writer_field = writer_fields[matches[0]] if matches else None
             if writer_field is not None:
                 field_reader, field_writer = field.schema, writer_field.schema
                 if field_reader is field_writer and type(field_reader) is Primitive:
@@ -337,18 +340,6 @@ def _reads_primitive(reader: Schema, writer: Schema) -> bool:
     if type(reader) is Primitive:
         return writer.type in PROMOTIONS[reader.type]
     return type(reader) is Union and writer in reader.branches
-
-
-def find_writer_field(field: Field, writer: Record, location: Location) -> Field | None:
-    """Return the field of `writer` from which the reader's `field` gets its values, or None (Java's lookupWriterField).
-
-    Raises:
-        AmbiguousAlias: if several fields match.
-    """
-    names = [name for name in (field.name, *field.aliases) if name in writer.fields_by_name]
-    if len(names) > 1:
-        raise AmbiguousAlias(field.name, location)
-    return writer.fields_by_name[names[0]] if names else None
 
 
 def compare_leaves(reader: Any, writer: Any, location: Location) -> Reasons:

@@ -11,7 +11,6 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
-from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import Token, message_trace, trace_of
 from schemactl.formats.avro.datum_encoding import Datum, UnionValue, encode, to_json, write_json
 from schemactl.formats.avro.datum_reader import DatumReader, MessageReading, ReadFailure, Unclear
@@ -26,9 +25,7 @@ MAX_TRIED_BYTES = 200_000
 """The maximum size of these messages together."""
 
 
-def counterexample(
-    breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool, release: Release
-) -> Counterexample | None:
+def counterexample(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool) -> Counterexample | None:
     """Return the message that proves `breakage` best: small, and if possible failing at the finding's own place.
 
     Args:
@@ -36,19 +33,18 @@ def counterexample(
         new: the proposed schema.
         old: the version it breaks with.
         plain_json: whether messages are plain JSON instead of Avro's binary form (Pulsar's JSON type).
-        release: the release whose reader is used.
     """
     incompatibility = breakage.incompatibility
     reader, writer = breakage.sides(new=new, old=old)
     trace = message_trace(reader, trace_of(incompatibility))
     samples = SampleMessages(writer, _list_symbols(writer) - _list_symbols(reader))
-    messages = _find_unreadable(samples.list_along(writer, trace), writer, reader, release)
+    messages = _find_unreadable(samples.list_along(writer, trace), writer, reader)
     ranks = [_rank_message(message, incompatibility, trace) for message in messages]
     if not any(named or -shared == len(trace) for named, shared, _ in ranks):
         # No message fails at the place of the incompatibility.
-        messages += find_unreadable_messages(writer=writer, reader=reader, release=release)
+        messages += find_unreadable_messages(writer=writer, reader=reader)
     if not messages:
-        return _find_lost_value(trace, reader, writer, plain_json=plain_json, release=release)
+        return _find_lost_value(trace, reader, writer, plain_json=plain_json)
     best = min(messages, key=lambda message: _rank_message(message, incompatibility, trace))
     text = write_json(to_json(writer, best.datum, tagged=not plain_json))
     failure = best.failure
@@ -76,12 +72,12 @@ def _rank_message(
 
 
 def _find_lost_value(
-    trace: Sequence[Token], reader: Schema, writer: Schema, *, plain_json: bool, release: Release
+    trace: Sequence[Token], reader: Schema, writer: Schema, *, plain_json: bool
 ) -> Counterexample | None:
     """Return the smallest message in which the reader replaces a written value on `trace` by a default, or None."""
     messages = chain(list_candidates(writer), list_candidates(writer, primitives=ONES))
     best: Counterexample | None = None
-    for datum, data, reading in _read_messages(messages, writer, reader, release):
+    for datum, data, reading in _read_messages(messages, writer, reader):
         if best and len(data) >= len(best.data):
             continue
         for lost_value in reading.lost_values:
@@ -127,21 +123,19 @@ class UnreadableMessage:
 
 
 @lru_cache(maxsize=4)
-def find_unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> tuple[UnreadableMessage, ...]:
+def find_unreadable_messages(*, writer: Schema, reader: Schema) -> tuple[UnreadableMessage, ...]:
     """Return the smallest message of `writer` for each place and exception at which `reader` fails, in the order of size.
 
     The result is empty if every message decodes (a record was renamed), if no message can be written (a record must contain
     itself), or if every message is too large to show.
     """
     messages = list_candidates(writer, uncommon_symbols=_list_symbols(writer) - _list_symbols(reader))
-    return _find_unreadable(messages, writer, reader, release)
+    return _find_unreadable(messages, writer, reader)
 
 
-def _find_unreadable(
-    messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
-) -> tuple[UnreadableMessage, ...]:
+def _find_unreadable(messages: Iterable[Datum], writer: Schema, reader: Schema) -> tuple[UnreadableMessage, ...]:
     smallest_by_failure: dict[ReadFailure, UnreadableMessage] = {}
-    for datum, data, reading in _read_messages(messages, writer, reader, release):
+    for datum, data, reading in _read_messages(messages, writer, reader):
         for failure in reading.failures:
             smallest = smallest_by_failure.get(failure)
             if smallest is None or len(data) < len(smallest.data):
@@ -150,10 +144,10 @@ def _find_unreadable(
 
 
 def _read_messages(
-    messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
+    messages: Iterable[Datum], writer: Schema, reader: Schema
 ) -> Iterator[tuple[Datum, bytes, MessageReading]]:
     """Yield the first `messages`, in binary and as the reader sees them, within the limits."""
-    datum_reader = DatumReader(writer=writer, reader=reader, release=release)
+    datum_reader = DatumReader(writer=writer, reader=reader)
     remaining_bytes = MAX_TRIED_BYTES
     for datum in islice(messages, MAX_CANDIDATES):
         data = encode(writer, datum)

@@ -79,17 +79,16 @@ class Unclear(Exception):
 
 
 class DatumReader:
-    """A reader of messages of one schema with another, like the GenericDatumReader of a release."""
+    """A reader of messages of one schema with another, like GenericDatumReader in the newest release."""
 
-    def __init__(self, *, writer: Schema, reader: Schema, release: Release) -> None:
+    def __init__(self, *, writer: Schema, reader: Schema) -> None:
         self._reader = reader
-        self._release = release
         self._likeness = Likeness()
-        self._resolution = Resolution(release, reader)
+        self._resolution = Resolution(Release.R5_0, reader)
         self._default_errors: dict[Field, JavaException | None] = {}
         self._writer: Schema | JavaException
         try:
-            self._writer = apply_aliases(writer=writer, reader=reader, release=release)
+            self._writer = apply_aliases(writer=writer, reader=reader, release=Release.R5_0)
         except JavaException as exception:
             self._writer = exception
 
@@ -165,7 +164,7 @@ class DatumReader:
         """Return the exception of Java on filling in the default of a field that the writer lacks, or None."""
         if field not in self._default_errors:
             try:
-                check_default(field, self._release)
+                check_default(field, Release.R5_0)
                 self._default_errors[field] = None
             except JavaException as exception:
                 self._default_errors[field] = exception
