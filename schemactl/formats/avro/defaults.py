@@ -160,9 +160,8 @@ class FieldDefaults:
             return
         if not valid:
             part = self._check.find_wrong_part(field.schema, field.default, unfinished)
-            subject = f"the default of {record}.{field.name}"
             if part.value is NO_DEFAULT:
-                message = f"{subject} lacks {part.path}, which has no default"
+                message = f"the default of {record}.{field.name} lacks {part.path}, which has no default"
                 self._add_problem(message, path, "write the field, or give it a default in its record")
                 return
             expected = _name(part.schema)
@@ -172,7 +171,8 @@ class FieldDefaults:
             place = f" at {part.path}" if part.path else ""
             needs_first_branch = isinstance(part.schema, Union) and self._release is Release.R4_0
             fix = _USE_FIRST_BRANCH if needs_first_branch else _suggest_default(part)
-            self._add_problem(f"{subject} is {value}{place}; expected a value of type {expected}", path, fix)
+            message = f"the default of {record}.{field.name} is {value}{place}; expected a value of type {expected}"
+            self._add_problem(message, path, fix)
         elif self._check.has_met_record and self._release is not Release.R4_0:
             self.record_default_paths[id(field)] = path
 
