@@ -65,9 +65,20 @@ def _read_json_schema(value: Any) -> JsonSchema | None:
         raise _make_unknown_type(type_name)
     if len(value) == 1:
         return None
-    if len(value) > 2 or not isinstance(value[1], dict) or not _has_valid_properties(value[1]):
+    schema = value[1]
+    if len(value) > 2 or not isinstance(schema, dict):
+        raise ValueError("a schema is not an object")
+    properties, items = schema.get("properties") or {}, schema.get("items")
+    if not isinstance(properties, dict) or any(
+        isinstance(schema.get(name), list | dict) for name in ("id", "required")
+    ):
         raise ValueError("a property has another shape than JsonSchema gives it")
-    return JsonSchema(_read_text(value[1].get("id")))
+    for inner in [*properties.values(), *(items if isinstance(items, list) else [items])]:
+        try:
+            _read_json_schema(inner)
+        except JavaException as thrown:
+            raise ValueError(thrown.message) from None
+    return JsonSchema(_read_text(schema.get("id")))
 
 
 def _make_unknown_type(type_name: str) -> JavaException:
@@ -119,21 +130,3 @@ def _read_text(value: Any) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else None
-
-
-def _has_valid_properties(schema: dict[str, Any]) -> bool:
-    """Return whether the properties have the types that JsonSchema requires."""
-    properties, items = schema.get("properties") or {}, schema.get("items")
-    if not isinstance(properties, dict) or any(
-        isinstance(schema.get(name), list | dict) for name in ("id", "required")
-    ):
-        return False
-    return all(map(_is_json_schema, [*properties.values(), *(items if isinstance(items, list) else [items])]))
-
-
-def _is_json_schema(value: Any) -> bool:
-    try:
-        _read_json_schema(value)
-    except (ValueError, JavaException):
-        return False
-    return True

@@ -228,9 +228,9 @@ class VersionList:
         if plain_digest is not None and self._known_plain_count == len(self._live):
             return self._digests.find(self._live, [plain_digest], self._identify_by_digest)
         identity = identify_avro(new, self.release)
-        plain_digest = _digest_plain_definition(new) if self._known_plain_count else None
-        if plain_digest is None:
+        if not self._known_plain_count or blank_comments(new.text) != new.text or not is_plain(read(new.text)):
             return self._identities.find(self._live, [identity], self._identify)
+        plain_digest = compute_digest(SchemaInfo(new.type, new.data or b""))
         return self._digests.find(self._live, [plain_digest, identity], self._identify_by_digest)
 
     def _find_protobuf(self, new: SchemaData) -> int:
@@ -289,14 +289,6 @@ class VersionList:
             if thrown.exception == INCOMPATIBLE or is_error(thrown):
                 raise
             raise incompatible(describe_exception(thrown)) from thrown
-
-
-def _digest_plain_definition(new: SchemaData) -> bytes | None:
-    """Return the digest of a plain Avro definition, or None if it is not plain."""
-    with suppress(InvalidSchema):
-        if blank_comments(new.text) == new.text and is_plain(read(new.text)):
-            return compute_digest(SchemaInfo(new.type, new.data or b""))
-    return None
 
 
 def _require_type(new: SchemaData, old: SchemaData) -> None:

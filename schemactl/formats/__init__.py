@@ -297,7 +297,4 @@ def has_same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     """Return whether two definitions of one version are equal with doc, aliases and properties; layout does not count."""
     if left.type is not right.type or left.properties != right.properties:
         return False
-    try:
-        return spec(left).get_content(left) == spec(right).get_content(right)
-    except RecursionError:
-        return left.schema == right.schema
+    return spec(left).get_content(left) == spec(right).get_content(right)

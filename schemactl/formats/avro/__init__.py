@@ -355,7 +355,7 @@ def _is_small_plain_record(text: bytes) -> bool:
 
 def _is_json_schema(text: bytes) -> bool:
     """Return whether `text`, which is not an Avro schema, is a JSON Schema of objects."""
-    with suppress(InvalidSchema, ValueError, RecursionError):
+    with suppress(InvalidSchema):
         value = read(decode(text))
         return isinstance(value, dict) and value.get("type") == "object"
     return False
