@@ -7,18 +7,23 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from examples.environments import history as environments_history  # noqa: E402  the examples are not installed
 from examples.shop import history  # noqa: E402  as above
-from schemactl.publish.drawings import FieldLife, draw_compatibility, draw_environments, draw_evolution  # noqa: E402  of this checkout
+from schemactl.publish.drawings import render_document, render_text  # noqa: E402  of this checkout
 
 TOPIC: Final = "orders"
+
+CELL: Final = 34
+"""The size of a cell of the heat map, in pixels."""
 
 
 def run_command(folder: Path, *arguments: str) -> Any:
@@ -28,6 +33,134 @@ def run_command(folder: Path, *arguments: str) -> Any:
         command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, check=False
     )
     return json.loads(done.stdout)
+
+
+class FieldLife(NamedTuple):
+    """A field of a topic over its versions.
+
+    Attributes:
+        name: the newest name.
+        first: the number of the first version with the field.
+        last: the number of the last version with the field, or None if the newest version has it.
+        renames: the earlier names, by the number of the first version with the next name.
+    """
+
+    name: str
+    first: int
+    last: int | None = None
+    renames: Mapping[int, str] = MappingProxyType({})
+
+
+def draw_evolution(
+    title: str, versions: Mapping[int, str], lives: Sequence[FieldLife], breaking: frozenset[int] = frozenset()
+) -> str:
+    """Return a line for each field from its first to its last version, with its renames.
+
+    Args:
+        title: the title, such as the topic's name.
+        versions: the day of each version, by number.
+        lives: the fields.
+        breaking: the versions whose messages older readers cannot read, or that cannot read older messages.
+    """
+    numbers = [*versions]
+    left = 20 + 8 * max((len(life.name) for life in lives), default=0)
+    step = 110
+    x_by_version = {number: left + 20 + index * step for index, number in enumerate(numbers)}
+    parts = []
+    for number, day in versions.items():
+        x = x_by_version[number]
+        parts.append(render_text(x - 8, 20, f"v{number}", "strong bad" if number in breaking else "strong"))
+        parts.append(render_text(x - 8, 38, f"✗ {day}" if number in breaking else day, "soft"))
+    y = 64
+    for life in lives:
+        last = numbers[-1] if life.last is None else life.last
+        start, end = x_by_version[life.first], x_by_version[last]
+        parts.append(render_text(4, y + 4, life.name, "code" if life.last is None else "code soft"))
+        parts.append(f'<path class="life" d="M{start} {y}H{end + (step // 2 if life.last is None else 0)}"/>')
+        parts.append(f'<circle class="dot" cx="{start}" cy="{y}" r="6"/>')
+        for number, old_name in life.renames.items():
+            x = x_by_version[number]
+            parts.append(f'<circle class="dot" cx="{x}" cy="{y}" r="6"/>')
+            parts.append(render_text(x + 10, y - 6, f"was {old_name}", "soft"))
+        y += 30
+    description = "; ".join(
+        f"{life.name} from version {life.first}" + ("" if life.last is None else f" to {life.last}") for life in lives
+    )
+    return render_document(title, description, left + len(numbers) * step, y, parts)
+
+
+def draw_compatibility(
+    title: str,
+    numbers: Sequence[int],
+    reads: Mapping[tuple[int, int], bool],
+    protected: frozenset[tuple[int, int]] = frozenset(),
+) -> str:
+    """Return a heat map: a row for each reading version, a column for each writing version.
+
+    Args:
+        title: the title, such as the topic's name.
+        numbers: the versions.
+        reads: whether the reader can read messages of the writer, by (reader, writer).
+        protected: the pairs that the topic's strategy protects, which get a frame.
+    """
+    left, top = 110, 56
+    parts = [render_text(left, 18, "messages of", "soft"), render_text(4, top + 20, "readers of", "soft")]
+    parts += [render_text(left + 8 + index * CELL, 44, f"v{number}", "strong") for index, number in enumerate(numbers)]
+    for row, reader in enumerate(numbers):
+        y = top + row * CELL
+        parts.append(render_text(left - 28, y + 20, f"v{reader}", "strong"))
+        for column, writer in enumerate(numbers):
+            x = left + column * CELL
+            readable = reads[reader, writer]
+            frame = ' stroke="var(--ink)" stroke-width="2"' if (reader, writer) in protected else ""
+            css, mark = ("good", "✓") if readable else ("bad", "✗")
+            answer = "reads" if readable else "cannot read"
+            parts.append(
+                f'<g><title>v{reader} {answer} v{writer}</title><rect class="{css}" x="{x + 2}" y="{y + 2}" width="{CELL - 4}" height="{CELL - 4}" rx="5"{frame}/>'
+                f"{render_text(x + 12, y + 22, mark, 'mark')}</g>"
+            )
+    bottom = top + len(numbers) * CELL
+    if protected:
+        parts.append(render_text(4, bottom + 24, "Framed: protected by the strategy.", "soft"))
+    unreadable = [f"v{reader} cannot read v{writer}" for (reader, writer), readable in reads.items() if not readable]
+    return render_document(
+        title,
+        "; ".join(unreadable) or "Each version reads each.",
+        max(left + len(numbers) * CELL + 10, 260),
+        bottom + 36,
+        parts,
+    )
+
+
+def draw_environments(
+    title: str, targets: Sequence[str], topics: Mapping[str, tuple[int | None, Sequence[int | None]]]
+) -> str:
+    """Return a grid of topics and targets: the version of each target, and by how many versions it is behind Git.
+
+    Args:
+        title: the title.
+        targets: the names of the targets.
+        topics: by topic, the newest version in Git, and the version of each target as Git counts; None is no version.
+    """
+    left = 24 + 8 * max((len(topic) for topic in topics), default=0)
+    step = 120
+    parts = [render_text(left + index * step, 20, name, "strong") for index, name in enumerate(("Git", *targets))]
+    y = 44
+    for topic, (newest, versions) in topics.items():
+        parts.append(render_text(4, y + 4, topic, "code"))
+        parts.append(render_text(left, y + 4, "-" if newest is None else f"v{newest}", "code"))
+        for index, version in enumerate(versions):
+            x = left + (index + 1) * step
+            is_current = version == newest
+            behind = "" if is_current or newest is None or version is None else f", {newest - version} behind"
+            text = ("✓ " if is_current else "") + ("none" if version is None else f"v{version}{behind}")
+            parts.append(render_text(x, y + 4, text, "code good" if is_current else "code soft"))
+        y += 28
+    description = "; ".join(
+        f"{topic}: Git {newest}, {', '.join(f'{target} {version}' for target, version in zip(targets, versions, strict=True))}"
+        for topic, (newest, versions) in topics.items()
+    )
+    return render_document(title, description, left + (len(targets) + 1) * step, y, parts)
 
 
 def find_lives(shown_versions: dict[int, Any]) -> list[FieldLife]:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import shop
 from command import schemactl
 
-from schemactl.publish.drawings import FieldLife, draw_compatibility, draw_environments, draw_evolution, draw_usage
+from schemactl.publish.drawings import draw_usage
 from schemactl.publish.usage_graph import Node, Usage
 
 HOSTILE = '</text><script>alert("1")</script>&\u202e\u0000'
+
+
+def load_schema_pictures() -> Any:
+    """Return the script that draws the pictures of the documentation, which is not in a package."""
+    spec = spec_from_file_location("schema_pictures", Path(__file__).parent.parent.parent / "ci/schema_pictures.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PICTURES: Final = load_schema_pictures()
 
 
 def read_texts(svg: str) -> list[str]:
@@ -59,12 +74,12 @@ def test_a_used_type_is_to_the_right_of_its_users() -> None:
 
 def test_hostile_names_are_texts() -> None:
     node = Node("topic", HOSTILE)
-    lives = [FieldLife(HOSTILE, 0, renames={1: HOSTILE})]
+    lives = [PICTURES.FieldLife(HOSTILE, 0, renames={1: HOSTILE})]
     drawings = (
         draw_usage(Usage({node: frozenset()}), node),
-        draw_evolution(HOSTILE, {0: "2026-01-01", 1: HOSTILE}, lives, frozenset({1})),
-        draw_environments(HOSTILE, [HOSTILE], {HOSTILE: (1, [None])}),
-        draw_compatibility(HOSTILE, [0], {(0, 0): True}),
+        PICTURES.draw_evolution(HOSTILE, {0: "2026-01-01", 1: HOSTILE}, lives, frozenset({1})),
+        PICTURES.draw_environments(HOSTILE, [HOSTILE], {HOSTILE: (1, [None])}),
+        PICTURES.draw_compatibility(HOSTILE, [0], {(0, 0): True}),
     )
     for svg in drawings:
         assert "<script" not in svg
@@ -73,8 +88,12 @@ def test_hostile_names_are_texts() -> None:
 
 
 def test_the_evolution_has_renames_removals_and_breaking_versions() -> None:
-    lives = [FieldLife("customer", 0, renames={1: "customer_id"}), FieldLife("note", 0, 1), FieldLife("tags", 2)]
-    svg = draw_evolution("orders", {0: "2026-01-01", 1: "2026-01-02", 2: "2026-01-03"}, lives, frozenset({1}))
+    lives = [
+        PICTURES.FieldLife("customer", 0, renames={1: "customer_id"}),
+        PICTURES.FieldLife("note", 0, 1),
+        PICTURES.FieldLife("tags", 2),
+    ]
+    svg = PICTURES.draw_evolution("orders", {0: "2026-01-01", 1: "2026-01-02", 2: "2026-01-03"}, lives, frozenset({1}))
     texts = read_texts(svg)
     assert {"was customer_id", "✗ 2026-01-02", "2026-01-03"} <= {*texts}
     assert "note from version 0 to 1" in svg
@@ -82,7 +101,7 @@ def test_the_evolution_has_renames_removals_and_breaking_versions() -> None:
 
 def test_each_pair_of_versions_has_a_mark() -> None:
     reads = {(0, 0): True, (0, 1): False, (1, 0): True, (1, 1): True}
-    svg = draw_compatibility("orders", [0, 1], reads, frozenset({(1, 0)}))
+    svg = PICTURES.draw_compatibility("orders", [0, 1], reads, frozenset({(1, 0)}))
     texts = read_texts(svg)
     assert (texts.count("✓"), texts.count("✗")) == (3, 1)
     assert svg.count('stroke-width="2"/>') == 1
@@ -90,5 +109,7 @@ def test_each_pair_of_versions_has_a_mark() -> None:
 
 
 def test_the_grid_has_the_distance_of_each_target() -> None:
-    texts = read_texts(draw_environments("all", ["dev", "prod"], {"orders": (5, [5, 3]), "old": (None, [None, 0])}))
+    texts = read_texts(
+        PICTURES.draw_environments("all", ["dev", "prod"], {"orders": (5, [5, 3]), "old": (None, [None, 0])})
+    )
     assert {"✓ v5", "v3, 2 behind", "v0", "-"} <= {*texts}
