@@ -89,7 +89,6 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     report = check_project(request, context.deadline, note=context.note)
     from schemactl.comparison.fingerprint import BROKER_RULE
     from schemactl.core.json_values import waiver_value
-    from schemactl.report.causes import refusal_lines
 
     findings = select_findings(report, digits, args.fingerprint)
     owners = {topic.topic: topic.owner for topic in report.topics}
@@ -104,7 +103,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     for waiver in waivers:
         print(f"  {waiver.rule} on {waiver.topic}, until {waiver.until}, owner {on_one_line(waiver.owner)}")
     rejections = [finding for finding in findings if finding.rule == BROKER_RULE]
-    for line in dict.fromkeys(line for finding in rejections for line in refusal_lines(finding)[1:]):
+    for line in dict.fromkeys(line for finding in rejections for line in finding.own_message.split("\n")[1:]):
         print(line)
     add = f"git add -- {quote(path)} && " if args.staged else ""
     print(f"Next: {add}commit {path} together with the change, and have both reviewed.")

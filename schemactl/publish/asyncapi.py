@@ -149,7 +149,14 @@ def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json
 
 def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
     """Return the schema of the payloads in their own language or as JSON Schema, or None if neither can describe them."""
-    _require_few_parts(info, writer.release)
+    try:
+        value_of(info, _EXPANSION, writer.release)
+    except UnboundedColumns:
+        # AsyncAPI's parser would write it out without end, and with it the whole document.
+        raise
+    except SchemactlError:
+        # Spark has no type for it, which is not the subject.
+        pass
     schema_spec = spec(info)
     if schema_spec.payload == "avro":
         schema = _split_full_names(json.loads(blank_comments(info.schema.decode())))
@@ -161,17 +168,6 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
         if text is not None:
             return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": text}
     return writer.message(info) if _has_payload(info) else None
-
-
-def _require_few_parts(info: SchemaInfo, release: Release) -> None:
-    """Raise UnboundedColumns for a definition that AsyncAPI's parser would write out without end, and with it the whole document."""
-    try:
-        value_of(info, _EXPANSION, release)
-    except UnboundedColumns:
-        raise
-    except SchemactlError:
-        # Spark has no type for it, which is not the subject.
-        return
 
 
 def _has_payload(info: SchemaInfo) -> bool:

@@ -228,7 +228,17 @@ class SchemaWriter:
             case avro.Primitive():
                 return _add_logical_type(_AVRO[schema.type], schema)
             case avro.Array():
-                return self._array_schema(schema)
+                # A text or an object for some of Java's classes.
+                array = {"type": "array", "items": self._avro_schema(schema.items)}
+                java_class = schema.properties.get("java-class")
+                value = schema.items.fields_by_name.get("value") if isinstance(schema.items, avro.Record) else None
+                if java_class == "java.util.Map" and value:
+                    return {
+                        **array,
+                        "type": ["array", "object"],
+                        "additionalProperties": self._avro_schema(value.schema),
+                    }
+                return {**array, "type": ["array", "string"]} if java_class == "[C" else array
             case avro.Map():
                 return {"type": "object", "additionalProperties": self._avro_schema(schema.values)}
             case avro.Union():
@@ -250,18 +260,6 @@ class SchemaWriter:
                     {"type": "object", **doc, "properties": properties, **drop_empty({"required": required})}
                 )
         return reference
-
-    def _array_schema(self, schema: avro.Array) -> Json:
-        """Return the schema of a list, which is a text or an object for some of Java's classes."""
-        array = {"type": "array", "items": self._avro_schema(schema.items)}
-        java_class = schema.properties.get("java-class")
-        if java_class == "[C":
-            return {**array, "type": ["array", "string"]}
-        if java_class == "java.util.Map" and isinstance(schema.items, avro.Record):
-            value = schema.items.fields_by_name.get("value")
-            if value is not None:
-                return {**array, "type": ["array", "object"], "additionalProperties": self._avro_schema(value.schema)}
-        return array
 
     def _message_schema(self, message: Any) -> Json:
         reference, name = self._refer((self._protobuf, message.full_name), message.full_name)

@@ -196,8 +196,11 @@ class _ValueGenerator:
                 raise Unwritable(f"the enum {get_full_name(schema)} has no symbols, and so no values")
             return self._random.choice(schema.symbols)
         if isinstance(schema.logical, DecimalType):
-            size = schema.size if isinstance(schema, FixedType) else None
-            return self._decimal(schema.logical, size)
+            # An amount below 1,000 that fits the precision and the size.
+            unscaled = 10 ** min(schema.logical.precision, schema.logical.scale + 3)
+            if isinstance(schema, FixedType):
+                unscaled = min(unscaled, 1 << max(8 * schema.size - 1, 0))
+            return Decimal(f"{self._random.randrange(unscaled)}E-{schema.logical.scale}")
         if isinstance(schema, FixedType):
             return self._random.randbytes(schema.size)
         if schema.logical == "time-micros":
@@ -205,13 +208,6 @@ class _ValueGenerator:
         if schema.type == "string" and name in self._uuid_fields:
             return _make_text("uuid", self._random)
         return self.column_value(shape.type, name)
-
-    def _decimal(self, logical: DecimalType, size: int | None) -> Decimal:
-        """Return an amount below 1,000 that fits the precision and the size."""
-        unscaled = 10 ** min(logical.precision, logical.scale + 3)
-        if size is not None:
-            unscaled = min(unscaled, 1 << max(8 * size - 1, 0))
-        return Decimal(f"{self._random.randrange(unscaled)}E-{logical.scale}")
 
     def time(self) -> int:
         """Return a time of day in microseconds, rounded to seconds."""
@@ -292,34 +288,26 @@ def _split_words(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)] or [""]
 
 
-def _make_uuid(random: Random) -> str:
-    return str(uuid.UUID(int=random.getrandbits(128), version=4))
-
-
-def _make_time(random: Random) -> str:
-    time = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(365 * 86_400))
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _make_person(random: Random) -> str:
-    return f"{random.choice(_FIRST)} {random.choice(_LAST)}"
-
-
-def _make_phrase(random: Random) -> str:
-    return f"{random.randint(2, 9)} {random.choice(_NOUNS)}s for {random.choice(_FIRST)}"
-
-
 def _choose_from(*words: str) -> Callable[[Random], str]:
     return lambda random: random.choice(words)
 
 
-_PHRASES: Final = ("comment", "description", "message", "note", "remark", "subject", "summary", "text", "title")
-
 _TEXT_BY_WORD: Final[Mapping[str, Callable[[Random], str]]] = {
-    **dict.fromkeys(("id", "uuid", "guid", "token"), _make_uuid),
-    **dict.fromkeys(("at", "date", "time", "timestamp"), _make_time),
-    **dict.fromkeys(("customer", "name", "user", "owner", "author"), _make_person),
-    **dict.fromkeys(_PHRASES, _make_phrase),
+    **dict.fromkeys(
+        ("id", "uuid", "guid", "token"), lambda random: str(uuid.UUID(int=random.getrandbits(128), version=4))
+    ),
+    **dict.fromkeys(
+        ("at", "date", "time", "timestamp"),
+        lambda random: f"{_FIRST_TIME + timedelta(seconds=random.randrange(365 * 86_400)):%Y-%m-%dT%H:%M:%SZ}",
+    ),
+    **dict.fromkeys(
+        ("customer", "name", "user", "owner", "author"),
+        lambda random: f"{random.choice(_FIRST)} {random.choice(_LAST)}",
+    ),
+    **dict.fromkeys(
+        ("comment", "description", "message", "note", "remark", "subject", "summary", "text", "title"),
+        lambda random: f"{random.randint(2, 9)} {random.choice(_NOUNS)}s for {random.choice(_FIRST)}",
+    ),
     **dict.fromkeys(("email", "mail"), lambda random: f"{random.choice(_NOUNS)}@example.com"),
     **dict.fromkeys(("url", "uri", "link", "href"), lambda random: f"https://example.com/{random.choice(_NOUNS)}"),
     **dict.fromkeys(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from itertools import accumulate, groupby, takewhile
 from typing import Final
@@ -37,11 +37,11 @@ _SWAPPED_QUOTES: Final = str.maketrans("\"'", "'\"")
 
 
 def list_compact_lines(info: SchemaInfo) -> list[str]:
-    """Return the lines of a definition in a uniform layout, in which a short list of words or numbers takes one line."""
+    """Return the clean lines of a definition in a uniform layout, in which a short list of words or numbers takes one line."""
     lines = spec(info).format_lines(info)
-    if spec(info).language != "avro":
-        return lines
-    return _SHORT_LIST.sub(_join_list, "\n".join(lines)).split("\n")
+    if spec(info).language == "avro":
+        lines = _SHORT_LIST.sub(_join_list, "\n".join(lines)).split("\n")
+    return [*map(clean_value, lines)]
 
 
 def _join_list(match: re.Match[str]) -> str:
@@ -49,36 +49,32 @@ def _join_list(match: re.Match[str]) -> str:
     return text if len(text) <= _MAX_LIST else match[0]
 
 
-def cut_definition(info: SchemaInfo) -> tuple[str, int]:
+def cut_definition(lines: Sequence[str]) -> tuple[str, int]:
     """Return the lines of a definition that a page shows, and the number of the rest."""
-    lines = list_compact_lines(info)
     lengths = accumulate(len(line) + 1 for line in lines)
     count = sum(1 for _ in takewhile(_MAX_DEFINITION.__ge__, lengths))
     return "\n".join(lines[:count]), len(lines) - count
 
 
-def render_difference(
-    entry: VersionEntry, lines_of: Callable[[SchemaInfo], Sequence[str]], *, is_short: bool
-) -> Markup:
+def render_difference(entry: VersionEntry, lines_by_number: Mapping[int, Sequence[str]], *, is_short: bool) -> Markup:
     """Return the difference of the text to the version before, or the definition of the first version.
 
     Args:
         entry: the version.
-        lines_of: returns the lines of a definition in a uniform layout.
+        lines_by_number: the lines of each definition of the topic, by the number of its version.
         is_short: whether the page has no room for it.
     """
-    info = entry.version.info
-    if info is None:
+    if entry.version.info is None:
         return Markup()
-    old = entry.before.info if entry.before else None
-    if old is None:
+    lines = lines_by_number[entry.version.number]
+    if entry.before is None:
         if is_short:
             return Markup()
-        text, more = cut_definition(info)
+        text, more = cut_definition(lines)
         rest = f"<p>{format_count(more, 'line')} more.</p>" if more else ""
-        html = f"<details><summary>Definition</summary><div class=inside><pre tabindex=0><code>{escape_code(clean_value(text))}</code></pre>{rest}</div></details>"
+        html = f"<details><summary>Definition</summary><div class=inside><pre tabindex=0><code>{escape_code(text)}</code></pre>{rest}</div></details>"
         return Markup(html)  # noqa: S704  the text is escaped
-    rows = _diff_lines(lines_of(old), lines_of(info))
+    rows = _diff_lines(lines_by_number[entry.before.number], lines)
     if not rows:
         return Markup('<p class="soft small">Only formatting or metadata changed.</p>')
     if is_short:
@@ -88,9 +84,9 @@ def render_difference(
     rows = [row[:1] + row[1 + depth :] if row != "@@" else row for row in rows]
     tags = {"+": "ins", "-": "del", "@": "i"}
     html = ""
-    for tag, lines in groupby(rows[:_MAX_DIFF_LINES], lambda line: tags.get(line[:1], "span")):
-        text = "\n".join(lines)
-        html += f"<{tag}>{escape_code(clean_value(text))}</{tag}>"
+    for tag, tagged_rows in groupby(rows[:_MAX_DIFF_LINES], lambda row: tags.get(row[:1], "span")):
+        text = "\n".join(tagged_rows)
+        html += f"<{tag}>{escape_code(text)}</{tag}>"
     if len(rows) > _MAX_DIFF_LINES:
         html += f"<i>{format_count(len(rows) - _MAX_DIFF_LINES, 'line')} more</i>"
     return Markup(f"<pre class=diff tabindex=0>{html}</pre>")  # noqa: S704  the text is escaped

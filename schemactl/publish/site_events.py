@@ -38,6 +38,15 @@ EVENT_KINDS: Final[Mapping[EventKind, str]] = {
 }
 """The kinds of events, with the words of their filters."""
 
+_KIND_TEXTS: Final[Mapping[EventKind, str]] = {
+    "version": "",
+    "return": "return to older content",
+    "policy": "policy",
+    "deletion": "deletion",
+    "deprecation": "deprecation",
+    "clients": "declared clients",
+}
+
 
 @dataclass(frozen=True)
 class Event:
@@ -46,7 +55,6 @@ class Event:
     Attributes:
         name: the topic or namespace.
         title: its name and version.
-        kind_text: the name of the kind, or "" for a version.
         number: the version, or None.
         verdict: the verdict of a version, or None.
         chip: the words at its end, if it has no verdict.
@@ -61,7 +69,6 @@ class Event:
     kind: EventKind
     name: NamespaceName | TopicName
     title: str
-    kind_text: str = ""
     number: int | None = None
     verdict: Verdict | None = None
     chip: str = ""
@@ -71,6 +78,11 @@ class Event:
     owner: str = ""
     author: str = ""
     topics: Sequence[TopicName] = field(default=())
+
+    @property
+    def kind_text(self) -> str:
+        """The name of the kind, or "" for a version."""
+        return _KIND_TEXTS[self.kind]
 
     @property
     def is_breaking(self) -> bool:
@@ -131,7 +143,6 @@ class Event:
 def list_topic_events(history: History, entry: TopicEntry) -> Iterator[Event]:
     """Yield the events of a topic: its versions, then returns and deletions, then changes of its declaration, each oldest first."""
     name, owner = entry.name, entry.metadata.owner
-    entries_by_number = {version.version.number: version for version in entry.latest_first}
     for version in reversed(entry.latest_first):
         if version.version.commit and version.version.info:
             verdict = entry.verdicts.versions.get(version.version.number, FIRST)
@@ -148,15 +159,14 @@ def list_topic_events(history: History, entry: TopicEntry) -> Iterator[Event]:
                 owner=owner,
                 author=version.author,
             )
-    yield from _list_returns(
-        history, entry, {number: version.version.commit for number, version in entries_by_number.items()}
-    )
+    yield from _list_returns(history, entry)
     yield from _list_declaration_events(history, name, owner)
 
 
-def _list_returns(history: History, entry: TopicEntry, commits: Mapping[int, Commit | None]) -> Iterator[Event]:
+def _list_returns(history: History, entry: TopicEntry) -> Iterator[Event]:
     """Yield the returns to older versions, and the deletions."""
     name, owner = entry.name, entry.metadata.owner
+    commits = {version.version.number: version.version.commit for version in entry.latest_first}
     previous: int | None = None
     had_schema = False
     for commit, number, kinds in history.trace_numbers(name):
@@ -167,7 +177,6 @@ def _list_returns(history: History, entry: TopicEntry, commits: Mapping[int, Com
                 "deletion",
                 name,
                 name.topic,
-                "deletion",
                 chip="deleted",
                 owner=owner,
                 note="The registry keeps its schema until `apply --allow-delete`.",
@@ -180,13 +189,11 @@ def _list_returns(history: History, entry: TopicEntry, commits: Mapping[int, Com
                 note = f"v{returned} is in force again."
                 if latest != returned:
                     note += f" The latest version of the registry stays v{latest}."
-                title = f"{name.topic} returns to v{returned}"
                 yield Event(
                     commit,
                     "return",
                     name,
-                    title,
-                    "return to older content",
+                    f"{name.topic} returns to v{returned}",
                     returned,
                     chip=f"v{returned} again",
                     note=note,
@@ -234,7 +241,7 @@ def _list_policy_events(
         if before != after:
             details.append(f"{key}: {before} is now {after}")
     if details:
-        yield Event(commit, "policy", name, _title(name), "policy", chip="policy", details=details, owner=owner)
+        yield Event(commit, "policy", name, _title(name), chip="policy", details=details, owner=owner)
 
 
 def _list_deprecation_events(
@@ -243,9 +250,9 @@ def _list_deprecation_events(
     if new and new != old:
         chip = f"remove after {new.remove_after}" if new.remove_after else "deprecated"
         note = f"Use {new.use.schema_id} instead." if new.use else ""
-        yield Event(commit, "deprecation", name, _title(name), "deprecation", chip=chip, note=note, owner=owner)
+        yield Event(commit, "deprecation", name, _title(name), chip=chip, note=note, owner=owner)
     elif old and not new:
-        yield Event(commit, "deprecation", name, _title(name), "deprecation", chip="no longer deprecated", owner=owner)
+        yield Event(commit, "deprecation", name, _title(name), chip="no longer deprecated", owner=owner)
 
 
 def _list_client_events(
@@ -265,7 +272,7 @@ def _list_client_events(
             details.append(f"~ {key[0]}, {key[1]}: built with {before}, now with {after}")
     if details:
         chip = format_count(len(details), "client")
-        yield Event(commit, "clients", name, name.topic, "declared clients", chip=chip, details=details, owner=owner)
+        yield Event(commit, "clients", name, name.topic, chip=chip, details=details, owner=owner)
 
 
 def _title(name: NamespaceName | TopicName) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -94,7 +95,11 @@ def _schema_rows(info: SchemaInfo, release: Release, options: StructOptions | No
             for row in rows:
                 yield replace(row, depth=row.depth + 1)
         return
-    spark = _find_spark_type(info, release, options)
+    spark: SparkType | None = None
+    if options is not None:
+        with suppress(SchemactlError):
+            column = value_of(info, options, release)
+            spark = column.type if column else None
     schema_spec = spec(info)
     native = protobuf_of(info)
     if native is not None:
@@ -108,16 +113,6 @@ def _schema_rows(info: SchemaInfo, release: Release, options: StructOptions | No
             yield from _value_rows("value", root, spark, 0, frozenset(), doc=avro.doc_of(root))
     else:
         yield FieldRow(0, "value", (Piece(info.type.name),), spark=_format_ddl(spark))
-
-
-def _find_spark_type(info: SchemaInfo, release: Release, options: StructOptions | None) -> SparkType | None:
-    if options is None:
-        return None
-    try:
-        value = value_of(info, options, release)
-    except SchemactlError:
-        return None
-    return value.type if value else None
 
 
 def _record_rows(

@@ -25,9 +25,7 @@ def draw_flow(title: str, pairs: Sequence[Pair]) -> str:
     consumers = list({pair.consumer.name: pair for pair in pairs}.values())
     if not pairs or max(len(producers), len(consumers)) > MAX_CLIENTS:
         return ""
-    texts = sorted(
-        {text for pair in pairs for text in pair.written.split(", ") if text}, key=_order_version, reverse=True
-    )
+    texts = sorted({text for pair in pairs for text in pair.written_texts}, key=_order_version, reverse=True)
     rows = max(len(producers), len(consumers), len(texts), 2)
     height = rows * _ROW + 40
     producer_y = _spread_rows(len(producers), height)
@@ -35,14 +33,14 @@ def draw_flow(title: str, pairs: Sequence[Pair]) -> str:
     consumer_y = _spread_rows(len(consumers), height)
     lines = boxes = ""
     for pair, y in zip(producers, producer_y, strict=True):
-        for text in filter(None, pair.written.split(", ")):
+        for text in pair.written_texts:
             lines += _draw_line(200, y, 346, version_y[text])
         name = pair.producer.name if pair.producer else "Producers"
         boxes += _draw_box(0, y, name, _describe(pair.producer), pair.written)
     for consumer_pair, y in zip(consumers, consumer_y, strict=True):
         own_pairs = [pair for pair in pairs if pair.consumer.name == consumer_pair.consumer.name]
         broken = {pair_break.writer_text for pair in own_pairs for pair_break in pair.breaks}
-        read = dict.fromkeys(text for pair in own_pairs for text in pair.written.split(", ") if text)
+        read = dict.fromkeys(text for pair in own_pairs for text in pair.written_texts)
         offset = -4 * (len(read) - 1)
         for text in sorted(read, key=lambda version: version_y[version]):
             is_broken = text in broken

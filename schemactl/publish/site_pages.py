@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from importlib.resources import files
 from itertools import groupby
 from random import Random
@@ -628,7 +628,7 @@ class Site:
             code_key=_make_code_key(entry.info.type.name, has_columns=not entry.no_columns),
             module=".".join(self._paths[name]),
             target_name=self._client_target.name if self._client_target else "",
-            definition=cut_definition(entry.info),
+            definition=cut_definition(list_compact_lines(entry.info)),
             example=example_of(entry.info, name),
             version_link=lambda number: self._version_page(name, number).rpartition("/")[2],
             script=page.rpartition("/")[2].removesuffix("html") + "js",
@@ -646,9 +646,10 @@ class Site:
             here_namespace=name.namespace_name,
             here_topic=name,
         )
-        lines_of = cache(lambda info: [clean_value(line) for line in list_compact_lines(info)])
-        self._write_versions(entry, lines_of)
-        self._write_script(entry, lines_of, page.removesuffix("html") + "js")
+        versions = [version_entry.version for version_entry in entry.latest_first]
+        lines_by_number = {version.number: list_compact_lines(version.info) for version in versions if version.info}
+        self._write_versions(entry, lines_by_number)
+        self._write_script(entry, lines_by_number, page.removesuffix("html") + "js")
         return _collect_facts(entry, events)
 
     def _add_topic(self, name: TopicName, facts: TopicFacts) -> None:
@@ -664,7 +665,7 @@ class Site:
             self._types.add(facts.types)
             self._code_types.add((facts.type, facts.has_columns))
 
-    def _write_versions(self, entry: TopicEntry, lines_of: Callable[[SchemaInfo], Sequence[str]]) -> None:
+    def _write_versions(self, entry: TopicEntry, lines_by_number: Mapping[int, Sequence[str]]) -> None:
         """Write the pages of versions, each with the changes to the version before."""
         entries_by_page: dict[str, list[VersionEntry]] = {}
         for version_entry in entry.latest_first:
@@ -674,7 +675,7 @@ class Site:
             differences: dict[int, Markup] = {}
             size = 0
             for version_entry in version_entries:
-                difference = render_difference(version_entry, lines_of, is_short=size > _MAX_PAGE)
+                difference = render_difference(version_entry, lines_by_number, is_short=size > _MAX_PAGE)
                 differences[version_entry.version.number] = difference
                 size += len(difference)
             self._render(
@@ -688,7 +689,7 @@ class Site:
                 here_topic=entry.name,
             )
 
-    def _write_script(self, entry: TopicEntry, lines_of: Callable[[SchemaInfo], Sequence[str]], path: str) -> None:
+    def _write_script(self, entry: TopicEntry, lines_by_number: Mapping[int, Sequence[str]], path: str) -> None:
         """Write the definitions of all versions as a script, each as its differences from the version before.
 
         A page that was opened from the disk can load a script, and no other file.
@@ -699,7 +700,7 @@ class Site:
         previous: Sequence[str] = []
         for version_entry in reversed(entry.latest_first):
             version = version_entry.version
-            lines = lines_of(version.info) if version.info else []
+            lines = lines_by_number.get(version.number, [])
             head, tail = count_common(previous, lines)
             label = format_day(version.commit) if version.commit else ""
             text = pack_lines(lines[head : len(lines) - tail])

@@ -194,16 +194,11 @@ def write_snippets(schema_type: SchemaType, *, url: str, package: str, has_colum
         SchemaType.AVRO: "pulsar.NewAvroSchema(definition, nil)",
         SchemaType.JSON: "pulsar.NewJSONSchema(definition, nil)",
         SchemaType.STRING: "pulsar.NewStringSchema(nil)",
-    }.get(schema_type)
+    }.get(schema_type, "")
     command = "schemactl show $schema$"
-    read = (
-        [
-            f"    // definition: the output of `{command}`" if "definition" in go_schema else "",
-            f"    Schema: {go_schema},",
-        ]
-        if go_schema
-        else []
-    )
+    schema_lines = f"    Schema: {go_schema},\n" if go_schema else ""
+    if "definition" in go_schema:
+        schema_lines = f"    // definition: the output of `{command}`\n{schema_lines}"
     snippets.append(
         Snippets(
             "Go",
@@ -211,13 +206,15 @@ def write_snippets(schema_type: SchemaType, *, url: str, package: str, has_colum
             [
                 (
                     "Consume",
-                    f'client, err := pulsar.NewClient(pulsar.ClientOptions{{URL: "{url}"}})\n'
-                    "if err != nil {\n    log.Fatal(err)\n}\ndefer client.Close()\n"
-                    "consumer, err := client.Subscribe(pulsar.ConsumerOptions{\n"
-                    f'    Topic: "{topic}",\n    SubscriptionName: "my-service",\n'
-                    + "".join(f"{line}\n" for line in read if line)
-                    + "})\nif err != nil {\n    log.Fatal(err)\n}\n"
-                    "message, err := consumer.Receive(context.Background())",
+                    (
+                        f'client, err := pulsar.NewClient(pulsar.ClientOptions{{URL: "{url}"}})\n'
+                        "if err != nil {\n    log.Fatal(err)\n}\ndefer client.Close()\n"
+                        "consumer, err := client.Subscribe(pulsar.ConsumerOptions{\n"
+                        f'    Topic: "{topic}",\n    SubscriptionName: "my-service",\n'
+                        f"{schema_lines}"
+                        "})\nif err != nil {\n    log.Fatal(err)\n}\n"
+                        "message, err := consumer.Receive(context.Background())"
+                    ),
                 )
             ],
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from schemactl.comparison.revision_diff import find_breaks
@@ -156,9 +156,14 @@ class Pair:
     proof: Counterexample | None = None
 
     @property
-    def written(self) -> str:
+    def written_texts(self) -> list[str]:
         """The versions that the producer writes."""
-        return ", ".join(map(_build_text, self.writes))
+        return [*map(_build_text, self.writes)]
+
+    @property
+    def written(self) -> str:
+        """The versions that the producer writes, as one text."""
+        return ", ".join(self.written_texts)
 
     @property
     def read(self) -> str:
@@ -205,6 +210,7 @@ def judge_topic(
     """
     readings = Readings()
     verdicts: dict[int, Verdict] = {}
+    # The version at which the readers of a version stopped, and at which its messages became unreadable.
     stops: dict[int, int] = {}
     losses: dict[int, int] = {}
     versions_by_kind: dict[str, list[SchemaVersion]] = {}
@@ -213,15 +219,36 @@ def judge_topic(
             verdicts[version.number] = DELETED
             continue
         earlier = versions_by_kind.setdefault(version.kind, [])
-        if earlier:
-            verdicts[version.number] = _judge_version(version, earlier, readings, stops, losses)
-        else:
+        if not earlier:
             verdicts[version.number] = FIRST
+            earlier.append(version)
+            continue
+        stopped = tuple(other.number for other in earlier if other.number in stops)
+        readers: list[int] = []
+        messages: list[int] = []
+        rows: list[tuple[int, str]] = []
+        for other in earlier[-READER_WINDOW:]:
+            if other.number not in stops and readings.fails(other, version):
+                stops[other.number] = version.number
+                readers.append(other.number)
+                rows.append((other.number, readings.explain(other, version)))
+            if other.number not in losses and readings.fails(version, other):
+                losses[other.number] = version.number
+                messages.append(other.number)
+                rows.append((other.number, readings.explain(version, other)))
+        reasons = tuple((tuple(numbers), reason) for numbers, reason in group_reasons(rows))
+        kind: VerdictKind = "breaks" if readers or messages else "safe"
+        verdicts[version.number] = Verdict(kind, tuple(readers), stopped, tuple(messages), reasons)
         earlier.append(version)
     pairs = [*_judge_pairs(topic, current, readings)]
-    for number, names in _find_harm(pairs, stops, losses).items():
-        verdict = verdicts[number]
-        verdicts[number] = _replace_values(verdict, kind="hurts", clients=tuple(dict.fromkeys(names)))
+    harmed_clients: dict[int, dict[str, None]] = {}
+    for pair in pairs:
+        for pair_break in pair.breaks:
+            number = _find_break_number(pair_break, stops, losses)
+            if number is not None:
+                harmed_clients.setdefault(number, {})[pair.consumer.name] = None
+    for number, clients in harmed_clients.items():
+        verdicts[number] = replace(verdicts[number], kind="hurts", clients=(*clients,))
     for number, verdict in verdicts.items():
         if verdict.kind == "breaks":
             verdicts[number] = _apply_waivers(topic, number, verdict, strategy, waivers)
@@ -229,40 +256,10 @@ def judge_topic(
     # A return to an older version is newer than every version.
     if current is not None and current == max(verdicts, default=None):
         for pair in pairs:
-            numbers = [_find_break_number(pair_break, stops, losses) for pair_break in pair.breaks]
-            if numbers and all(number is not None and number < current for number in numbers):
+            break_numbers = [_find_break_number(pair_break, stops, losses) for pair_break in pair.breaks]
+            if break_numbers and all(number is not None and number < current for number in break_numbers):
                 older_problems.append(pair)
     return TopicVerdicts(verdicts, pairs, readings, older_problems)
-
-
-def _replace_values(verdict: Verdict, **values: object) -> Verdict:
-    return Verdict(**{**vars(verdict), **values})
-
-
-def _judge_version(
-    version: SchemaVersion,
-    earlier: Sequence[SchemaVersion],
-    readings: Readings,
-    stops: dict[int, int],
-    losses: dict[int, int],
-) -> Verdict:
-    """Return the verdict of a version, and record in `stops` and `losses` which readers and messages it ends."""
-    readers: list[int] = []
-    messages: list[int] = []
-    rows: list[tuple[int, str]] = []
-    stopped = tuple(other.number for other in earlier if other.number in stops)
-    for other in earlier[-READER_WINDOW:]:
-        if other.number not in stops and readings.fails(other, version):
-            stops[other.number] = version.number
-            readers.append(other.number)
-            rows.append((other.number, readings.explain(other, version)))
-        if other.number not in losses and readings.fails(version, other):
-            losses[other.number] = version.number
-            messages.append(other.number)
-            rows.append((other.number, readings.explain(version, other)))
-    reasons = tuple((tuple(numbers), reason) for numbers, reason in group_reasons(rows))
-    kind: VerdictKind = "breaks" if readers or messages else "safe"
-    return Verdict(kind, tuple(readers), stopped, tuple(messages), reasons)
 
 
 def group_reasons(rows: Sequence[tuple[int, str]]) -> list[tuple[list[int], str]]:
@@ -295,7 +292,7 @@ def _apply_waivers(
     if not approvals or not all(approvals):
         return verdict
     first = min((waiver for waiver in approvals if waiver), key=lambda waiver: waiver.until)
-    return _replace_values(verdict, kind="waived", until=str(first.until), waiver=f"{first.reason} ({first.owner})")
+    return replace(verdict, kind="waived", until=str(first.until), waiver=f"{first.reason} ({first.owner})")
 
 
 def _judge_pairs(topic: Topic, current: int | None, readings: Readings) -> Iterator[Pair]:
@@ -359,17 +356,6 @@ def _prove(pair_break: Break) -> Counterexample | None:
     except InvalidSchema:
         return None
     return None
-
-
-def _find_harm(pairs: Sequence[Pair], stops: Mapping[int, int], losses: Mapping[int, int]) -> dict[int, list[str]]:
-    """Map the number of each version at which declared consumers broke to their names."""
-    names_by_number: dict[int, list[str]] = {}
-    for pair in pairs:
-        for pair_break in pair.breaks:
-            number = _find_break_number(pair_break, stops, losses)
-            if number is not None:
-                names_by_number.setdefault(number, []).append(pair.consumer.name)
-    return names_by_number
 
 
 def _find_break_number(pair_break: Break, stops: Mapping[int, int], losses: Mapping[int, int]) -> int | None:

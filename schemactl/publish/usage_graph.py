@@ -32,8 +32,10 @@ def read_usage(files: Files, declared: Declared) -> Usage:
     definitions = Definitions(files)
     definers: dict[str, Node] = {}
     for path in sorted({path for paths in declared.dependencies.values() for path in paths}):
-        for type_name in _list_defined_types(definitions, path):
-            definers.setdefault(type_name, Node("file", path))
+        if path.endswith(AVRO_SUFFIXES):
+            with suppress(DeclarationError):
+                for type_name in defined_names(definitions.avro_file(path)[0]):
+                    definers.setdefault(type_name, Node("file", path))
     for name, topic in declared.catalog.topics.items():
         node = Node("topic", str(name))
         topic_uses = uses.setdefault(node, set())
@@ -58,14 +60,6 @@ def read_usage(files: Files, declared: Declared) -> Usage:
         for used_node in used_nodes:
             uses.setdefault(used_node, set())
     return Usage({node: frozenset(used) for node, used in sorted(uses.items())})
-
-
-def _list_defined_types(definitions: Definitions, path: str) -> Iterator[str]:
-    if path.endswith(AVRO_SUFFIXES):
-        try:
-            yield from defined_names(definitions.avro_file(path)[0])
-        except DeclarationError:
-            return
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def render_check(
     """
     options_by_format: dict[str, dict[str, Any]] = {
         "text": {"color": color, "width": width, "notes": notes, "folder": folder},
-        "concise": {"color": color, "width": width},
+        "concise": {"color": color},
         "markdown": {"limit": limit},
     }
     rendered = _import_renderer(*CHECK_FORMATS[name])(report, **options_by_format.get(name, {}))

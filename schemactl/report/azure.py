@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.terminal import clean, truncate
-from schemactl.report.check import summarize_check, summarize_upgrades
+from schemactl.report.check import summarize_with_upgrades
 from schemactl.report.github import list_annotations
 
 _MAX_MESSAGE = 4_000
@@ -34,7 +34,7 @@ def render(report: CheckReport) -> str:
         else:
             parameters = "".join(f"{name}={_escape(value)};" for name, value in properties.items())
             lines.append(f"##vso[task.logissue {parameters}]{_escape(truncate(text, _MAX_MESSAGE))}")
-    lines.append(clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip()))
+    lines.append(clean(summarize_with_upgrades(report)))
     return "\n".join(lines)
 
 

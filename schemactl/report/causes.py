@@ -82,18 +82,32 @@ def compute_cause_fingerprint(cause: Cause) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
+_LABELS: Final = {
+    "older": "In the older version",
+    "proof": "Counterexample",
+    "fix": "Fix",
+    "owner": "Owner",
+    "contact": "Owner of the client",
+    "approve": "To approve it anyway",
+}
+"""The text before the colon of a line, by its kind."""
+
+
 class CauseLine(NamedTuple):
     """A line about a cause.
 
     Attributes:
         kind: the role of the line, by which a format arranges it.
         words: the line, without its label.
-        label: the text before the colon, or "".
     """
 
     kind: Literal["waiver", "reason", "older", "proof", "fix", "broker", "topics", "owner", "contact", "approve"]
     words: str
-    label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The text before the colon, or ""."""
+        return _LABELS.get(self.kind, "")
 
     @property
     def text(self) -> str:
@@ -193,26 +207,30 @@ class ShownCause:
             for line in (*finding.message.split("\n"), *note_targets(finding, report)):
                 yield CauseLine("reason", line)
             if finding.older:
-                yield CauseLine("older", str(finding.older), "In the older version")
+                yield CauseLine("older", str(finding.older))
             if finding.counterexample:
-                yield CauseLine("proof", proof_text(finding), "Counterexample")
+                yield CauseLine("proof", proof_text(finding))
             if finding.fix and not finding.waiver:
-                yield CauseLine("fix", on_one_line(finding.fix), "Fix")
+                yield CauseLine("fix", on_one_line(finding.fix))
         if len(findings) > _MAX_EXAMPLES:
             more = format_count(len(findings) - _MAX_EXAMPLES, "more place")
             yield CauseLine("reason", f"The same at {more} of the topic.")
         yield from (CauseLine("broker", line) for line in self._broker_lines())
         yield from (CauseLine("topics", line) for line in self._topic_lines())
         if owners := self.owners:
-            yield CauseLine("owner", join_first([*map(on_one_line, owners)], _MAX_OWNERS), "Owner")
+            yield CauseLine("owner", join_first([*map(on_one_line, owners)], _MAX_OWNERS))
         for contact in dict.fromkeys(finding.owner for finding in cause.findings if finding.owner):
-            yield CauseLine("contact", on_one_line(contact), "Owner of the client")
+            yield CauseLine("contact", on_one_line(contact))
         if self.level == "error" and cause.primary_finding.key:
             name = cause.primary_finding.fingerprint if len(cause.findings) == 1 else cause.id
             command = waive_command(
                 name, report.target, names_owner=not all(check.owner for check in self._list_checks())
             )
-            yield CauseLine("approve", command, "To approve it anyway")
+            yield CauseLine("approve", command)
+
+    def list_distinct_lines(self) -> list[CauseLine]:
+        """Return the lines, each once: findings of one cause often have one fix."""
+        return [*dict.fromkeys(self.list_lines())]
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -262,7 +280,8 @@ class ShownCause:
             refusals_by_strategy.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
         for first, *more in refusals_by_strategy.values():
             others = f" Likewise in {format_count(len(more), 'more topic')}." if more else ""
-            sentence, *consequences = refusal_lines(first)
+            # The broker's own message is not among these lines.
+            sentence, *consequences = first.own_message.split("\n")
             yield f"{first.rule}: {sentence}{others}"
             yield from consequences
             yield from note_targets(first, self.report)
@@ -291,11 +310,6 @@ class ShownCause:
 def note_targets(item: Finding | TopicCheck | PolicyChange, report: CheckReport) -> list[str]:
     """Return a sentence with the targets of an item, or [] if it concerns all targets."""
     return [f"For {', '.join(item.targets)}."] if 0 < len(item.targets) < len(report.targets) else []
-
-
-def refusal_lines(refusal: Finding) -> list[str]:
-    """Return the predicted answer of a broker and its consequences if waived, without the broker's message."""
-    return refusal.own_message.split("\n")
 
 
 def waive_command(name: str, target: str, *, names_owner: bool) -> str:

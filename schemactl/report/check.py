@@ -166,18 +166,16 @@ def summarize_check(report: CheckReport) -> str:
     return text + (f" ({', '.join(counts)})." if counts else ": all fine." if report.topics and report.is_fine else ".")
 
 
-def summarize_upgrades(report: CheckReport) -> str:
-    """Return a sentence with the clients to upgrade first and their topics, or "" without a new version.
-
-    Formats that list only causes end with it.
-    """
+def summarize_with_upgrades(report: CheckReport) -> str:
+    """Return the summary with the clients to upgrade first and their topics, for formats that otherwise list only causes."""
     topics_by_order: dict[str, list[str]] = {}
     rows = ((format_kind_name(topic.topic, topic.kind), topic.upgrade_first) for topic in report.topics)
     for name, upgrade_first in dict.fromkeys(rows):
         if upgrade_first:
             topics_by_order.setdefault(upgrade_first, []).append(name)
     parts = [f"{order} ({join_first(names)})" for order, names in topics_by_order.items()]
-    return f"Upgrade first: {'; '.join(parts)}." if parts else ""
+    upgrades = f" Upgrade first: {'; '.join(parts)}." if parts else ""
+    return f"{summarize_check(report)}{upgrades}"
 
 
 def _count_causes(report: CheckReport, severity: Severity) -> Iterator[str]:

@@ -103,7 +103,7 @@ def render_text(
     return "\n\n".join(blocks)
 
 
-def render_concise(report: CheckReport, *, color: bool = False, width: int | None = None) -> str:  # noqa: ARG001  one line each
+def render_concise(report: CheckReport, *, color: bool = False) -> str:
     """Return one line for each cause: its place, severity and rule, then what breaks."""
     lines = []
     for cause in rank_causes(report):
@@ -112,8 +112,9 @@ def render_concise(report: CheckReport, *, color: bool = False, width: int | Non
         reason = (
             primary.details.partition("\n")[0] if primary.verdict == "data" and primary.details else primary.summary
         )
-        title = cause.title
-        text = title if not reason or reason.startswith(title) else f"{title}: {reason}"
+        text = cause.title
+        if reason and not reason.startswith(text):
+            text += f": {reason}"
         severity = paint(cause.level, _COLORS[cause.level], color=color)
         lines.append(f"{paint(place, 'cyan', color=color)}: {severity} {primary.rule} {truncate(text, 400)}")
     return "\n".join(lines)
@@ -152,11 +153,10 @@ def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: 
 def _list_details(cause: ShownCause, *, color: bool) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the text and the style of each line below the excerpt."""
     findings_by_proof = {proof_text(finding): finding for finding in cause.cause.findings if finding.counterexample}
-    parts = [*dict.fromkeys(cause.list_lines())]
     obligations = {finding.summary for finding in cause.cause.findings if finding.verdict == "data"}
     secondary: list[tuple[str, str]] = []
     has_clients = False
-    for part in parts:
+    for part in cause.list_distinct_lines():
         if not has_clients and part.kind not in ("waiver", "reason"):
             has_clients = True
             yield from _describe_clients(cause)
@@ -192,20 +192,24 @@ def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
         return
     writers: list[str] = []
     messages = [finding.message for finding in cause.cause.findings]
-    for topic in cause.cause.topics:
-        for check in cause.checks.get(topic, ())[:1]:
-            for impact in check.clients:
-                reasons = [reason for reason in (impact.unread, impact.breaks) if reason]
-                if impact.is_broken(check.strategy) and any(
-                    reason in message for reason in reasons for message in messages
-                ):
-                    contact = f", {on_one_line(impact.client.contact)}" if impact.client.contact else ""
-                    version = f", once built with {name_version(check, cause.report)}" if impact.unread else ""
-                    if impact.client.reads:
-                        yield "breaks", f"{name_client(impact)}{contact}{version}", "red"
-                    else:
-                        built = format_ranges(impact.built) or on_one_line(impact.client.built)
-                        writers.append(f"{name_client(impact)} with version {built}")
+    impacts = [
+        (check, impact)
+        for topic in cause.cause.topics
+        for check in cause.checks.get(topic, ())[:1]
+        for impact in check.clients
+    ]
+    for check, impact in impacts:
+        reasons = [reason for reason in (impact.unread, impact.breaks) if reason]
+        has_reason = any(reason in message for reason in reasons for message in messages)
+        if not has_reason or not impact.is_broken(check.strategy):
+            continue
+        if impact.client.reads:
+            contact = f", {on_one_line(impact.client.contact)}" if impact.client.contact else ""
+            version = f", once built with {name_version(check, cause.report)}" if impact.unread else ""
+            yield "breaks", f"{name_client(impact)}{contact}{version}", "red"
+        else:
+            built = format_ranges(impact.built) or on_one_line(impact.client.built)
+            writers.append(f"{name_client(impact)} with version {built}")
     if writers:
         yield "written", f"by {join_first(writers)}", ""
 

@@ -109,6 +109,5 @@ def list_alternatives(label: str, fix: str) -> Iterator[ReportLine]:
 
 def make_unknown_report(command: Literal["plan", "drift"], target: str, error: Exception) -> TargetReport:
     """Return the report on a target that could not be examined, with the reason."""
-    first, *rest = f"{target}: {error}".split("\n")
-    problem = (ReportLine(first), *(ReportLine(line) for line in rest))
+    problem = tuple(map(ReportLine, f"{target}: {error}".split("\n")))
     return TargetReport(command, target, "", (), (problem,), ("", "bad"))

@@ -9,7 +9,7 @@ from schemactl.checks.check_report import CheckReport
 from schemactl.core.edits import LineEdit
 from schemactl.core.terminal import clean, on_one_line
 from schemactl.report.causes import CauseLevel, ShownCause, rank_causes
-from schemactl.report.check import summarize_check, summarize_upgrades
+from schemactl.report.check import summarize_with_upgrades
 from schemactl.report.document import ReportBlock, TargetReport
 from schemactl.report.markdown import fenced
 
@@ -40,7 +40,7 @@ def render_check(report: CheckReport) -> str:
         parameters = ",".join(f"{name}={_escape(value, of_property=True)}" for name, value in properties.items())
         message = "\n".join([annotation.message, *map(render_suggestion, annotation.edits)])
         lines.append(f"::{level} {parameters}::{_escape(message)}")
-    lines.append(clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip()))
+    lines.append(clean(summarize_with_upgrades(report)))
     return "\n".join(lines)
 
 

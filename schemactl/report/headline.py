@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -66,36 +66,29 @@ def make_headline(report: CheckReport) -> Headline:
         return Headline(shade, " and ".join(counts) or "All topics are fine")
     errors = report.count("error")
     failed_topics = {finding.topic for finding in report.findings if finding.severity == "error"}
-    broken = [] if not errors else [*list_broken_clients(report, failed_topics)]
-    consumers = [name_client(impact) for _, impact in broken if impact.client.reads]
-    producers = [name_client(impact) for _, impact in broken if not impact.client.reads]
+    consumers: dict[str, None] = {}
+    producers: dict[str, None] = {}
+    for _, group in groupby(report.topics, key=lambda check: check.name):
+        checks = [*group]
+        if checks[0].topic in failed_topics:
+            for impact in join_client_impacts(checks):
+                if impact.is_broken(checks[0].strategy):
+                    (consumers if impact.client.reads else producers)[name_client(impact)] = None
     broker = _describe_broker(report)
-    if consumers := [*dict.fromkeys(consumers)]:
-        return Headline(
-            "bad",
-            f"{format_count(len(consumers), 'consumer')} {_inflect_verb('break', consumers)}",
-            (*consumers,),
-            broker,
-        )
-    if producers := [*dict.fromkeys(producers)]:
+    if consumers:
+        statement = f"{format_count(len(consumers), 'consumer')} {_inflect_verb('break', consumers)}"
+        return Headline("bad", statement, (*consumers,), broker)
+    if producers:
         statement = f"{format_count(len(producers), 'producer')} {_inflect_verb('write', producers)} messages that new readers cannot read"
         return Headline("bad", statement, (*producers,), broker)
-    breaking = [
-        name_version(check, report)
-        for check in report.topics
-        if check.topic in failed_topics and _breaks_readers(check)
-    ]
-    if breaking := [*dict.fromkeys(breaking)]:
-        return Headline(
-            "bad",
-            f"{format_count(len(breaking), 'schema')} {_inflect_verb('break', breaking)} readers",
-            (*breaking,),
-            broker,
-        )
+    breaking_checks = [check for check in report.topics if _breaks_readers(check)]
+    breaking = dict.fromkeys(name_version(check, report) for check in breaking_checks if check.topic in failed_topics)
+    if breaking:
+        statement = f"{format_count(len(breaking), 'schema')} {_inflect_verb('break', breaking)} readers"
+        return Headline("bad", statement, (*breaking,), broker)
     if errors:
         return Headline("bad", f"The change has {format_count(errors, 'error')}", broker=broker)
-    allowed = [name_version(check, report) for check in report.topics if _breaks_readers(check)]
-    if allowed := [*dict.fromkeys(allowed)]:
+    if allowed := dict.fromkeys(name_version(check, report) for check in breaking_checks):
         # Waivers and severities decide about the exit code, and not about readers.
         reason = "waived" if report.waived else "allowed by the severities"
         statement = f"{format_count(len(allowed), 'schema')} {_inflect_verb('break', allowed)} readers, {reason}"
@@ -107,18 +100,6 @@ def make_headline(report: CheckReport) -> Headline:
     if not report.topics and not report.policies:
         return Headline("doubtful" if report.count("warning") else "good", "No schema changed")
     return Headline("doubtful" if report.count("warning") else "good", "No reader breaks", broker=broker)
-
-
-def list_broken_clients(
-    report: CheckReport, topics: Iterable[TopicName | None] | None = None
-) -> Iterator[tuple[TopicCheck, ClientImpact]]:
-    """Yield each client that the change breaks, with a check of its topic; only of `topics` if given."""
-    for _, group in groupby(report.topics, key=lambda check: check.name):
-        checks = [*group]
-        if topics is None or checks[0].topic in topics:
-            for impact in join_client_impacts(checks):
-                if impact.is_broken(checks[0].strategy):
-                    yield checks[0], impact
 
 
 def name_client(impact: ClientImpact) -> str:
@@ -160,5 +141,5 @@ def _breaks_readers(check: TopicCheck) -> bool:
     return bool(check.verdict.errors) or check.verdict.state is DataState.UNPARSABLE
 
 
-def _inflect_verb(verb: str, names: Sequence[str]) -> str:
+def _inflect_verb(verb: str, names: Collection[str]) -> str:
     return f"{verb}s" if len(names) == 1 else verb

@@ -13,7 +13,7 @@ from typing import Final
 from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.environment import get_line_link, get_version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.rules import Rule, find_page, get_all_rules
+from schemactl.core.rules import find_page
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
@@ -86,7 +86,6 @@ def render_check(report: CheckReport) -> str:
     That section has the fields, both definitions side by side, and which version can read which.
     """
     causes = rank_causes(report)
-    rules = get_all_rules()
     is_open = sum(cause.level == "error" for cause in causes) <= FEW
     level_counts = [(level, sum(cause.level == level for cause in causes)) for level in CAUSE_LEVELS]
     changed = [(check, check.schema) for check in report.topics if check.schema]
@@ -103,9 +102,7 @@ def render_check(report: CheckReport) -> str:
         _render_section("Changed policies", _render_table(make_policy_rows(report), "Policies after the merge"))
         if report.policies
         else "",
-        _render_section(
-            "Causes", *(_render_cause(cause, rules[cause.primary_finding.rule], is_open=is_open) for cause in causes)
-        ),
+        _render_section("Causes", *(_render_cause(cause, is_open=is_open) for cause in causes)),
         _render_section("Definitions", *definitions),
         _render_section("Notes", *(f"<p>{_render_prose(note)}</p>" for note in report.notes)),
     ]
@@ -120,27 +117,26 @@ def render_check(report: CheckReport) -> str:
     )
 
 
-def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
+def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
     count = len(cause.cause.topics)
+    rule = _escape_text(cause.primary_finding.rule)
     where = f" <code>{_escape_text(cause.place)}</code>" if cause.primary_finding.source else ""
-    head = f'<span class="tag">{cause.level}</span> <h3>{_escape_text(rule.id)}</h3>{where}'
+    head = f'<span class="tag">{cause.level}</span> <h3>{rule}</h3>{where}'
     diff = cause.find_diff()
     edit_diffs = [render_diff(diff_lines(edit), caption="Edits of the fix") for edit in cause.edits]
-    # Findings of one cause often have one fix.
-    parts = [*dict.fromkeys(cause.list_lines())]
+    parts = cause.list_distinct_lines()
     links = [
-        f'<a href="{_escape_text(find_page(rule.id))}">{_escape_text(rule.id)}</a>',
-        f"<code>schemactl explain {_escape_text(rule.id)}</code>",
+        f'<a href="{_escape_text(find_page(cause.primary_finding.rule))}">{rule}</a>',
+        f"<code>schemactl explain {rule}</code>",
     ]
     place = cause.primary_finding.place
     if place and (address := get_line_link(place)):
         links.append(f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>')
     messages = []
     for finding, proof in cause.list_proofs():
-        message_parts = list_message_parts(finding)
         message = "".join(
             f"<mark>{_escape_text(part.text)}</mark>" if part.is_guilty else _escape_text(part.text)
-            for part in message_parts
+            for part in list_message_parts(finding)
         )
         size = format_count(len(proof.data), "byte")
         result = _escape_text(proof.result)
@@ -413,11 +409,10 @@ def _render_details(head: str, *parts: str, level: str = "", is_open: bool = Fal
 def _render_table(rows: Sequence[Sequence[Cell]], caption: str) -> str:
     """Return a table whose first row is the head; the first cell of a row is its name."""
     head, *body_rows = rows
-    row_heads = [f'<th scope="row"><code>{_escape_text(row[0].text)}</code></th>' for row in body_rows]
     heads = "".join(f'<th scope="col">{_escape_text(cell.text)}</th>' for cell in head)
     body = "\n".join(
-        f'<tr data-find="">{name}{"".join(map(_render_cell, row[1:], head[1:]))}</tr>'
-        for name, row in zip(row_heads, body_rows, strict=True)
+        f'<tr data-find=""><th scope="row"><code>{_escape_text(name.text)}</code></th>{"".join(map(_render_cell, cells, head[1:]))}</tr>'
+        for name, *cells in body_rows
     )
     element = f'<table class="rows"><caption>{_escape_text(caption)}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>'
     return _wrap_table(element, caption)

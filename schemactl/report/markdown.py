@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Final
 from urllib.parse import quote
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.environment import get_commit_link, get_line_link
 from schemactl.core.errors import Source
-from schemactl.core.rules import Rule, find_page, get_all_rules
+from schemactl.core.rules import find_page
 from schemactl.core.terminal import on_one_line, truncate
 from schemactl.core.wording import format_count
 from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, rank_causes
@@ -109,31 +109,28 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
         head.append(_render_table(make_policy_rows(report), limit // 8, rest))
     head += [f"> {prose(note)}" for note in report.notes[:20]]
     head.append(bold(summarize_check(report)))
-    rules = get_all_rules()
     is_open = sum(cause.level == "error" for cause in causes) <= FEW
     loud = [cause for cause in causes if cause.level != "note"]
     older = [cause for cause in causes if cause.level == "note" and cause.primary_finding.predates_change]
     notes = [cause for cause in causes if cause.level == "note" and not cause.primary_finding.predates_change]
-    # Rendered lazily, while there is room.
-    blocks = chain(
-        (
-            _render_cause(cause, rules[cause.primary_finding.rule], is_open=is_open and cause.level == "error")
-            for cause in loud
-        ),
-        (
-            _render_folded(f"⚠️ {format_count(len(older), 'older problem')}, unchanged by this change", older)
-            for _ in older[:1]
-        ),
-        (_render_folded(f"💬 {format_count(len(notes), 'note')}", notes) for _ in notes[:1]),
-    )
-    return _join_within_limit(limit, head, blocks, len(loud) + bool(older) + bool(notes), rest)
+
+    def render_blocks() -> Iterator[str]:
+        # Consumed while there is room.
+        for cause in loud:
+            yield _render_cause(cause, is_open=is_open and cause.level == "error")
+        if older:
+            yield _render_folded(f"⚠️ {format_count(len(older), 'older problem')}, unchanged by this change", older)
+        if notes:
+            yield _render_folded(f"💬 {format_count(len(notes), 'note')}", notes)
+
+    return _join_within_limit(limit, head, render_blocks(), len(loud) + bool(older) + bool(notes), rest)
 
 
 def _render_folded(title: str, causes: Sequence[ShownCause]) -> str:
     """Return the reasons and fixes of causes that fail nothing, in one block."""
     lines = []
     for cause in causes[:_MAX_ROWS]:
-        parts = [part for part in dict.fromkeys(cause.list_lines()) if part.kind in ("reason", "fix")]
+        parts = [part for part in cause.list_distinct_lines() if part.kind in ("reason", "fix")]
         location = f" at {_render_place(cause)}" if cause.primary_finding.source else ""
         rule = f"<b>{link(cause.primary_finding.rule, find_page(cause.primary_finding.rule))}</b>"
         lines.append("  \n".join([f"{rule}{location}", *(_render_line(part) for part in parts)]))
@@ -180,23 +177,20 @@ def _render_cell(cell: Cell) -> str:
     return bold(text) if cell.shade == "bad" else plain(text)
 
 
-def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
+def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
     primary, topics = cause.primary_finding, len(cause.cause.topics)
     several = f", {topics} topics" if topics > 1 else ""
     title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(cause.title)}"
-    # Findings of one cause often have one fix.
-    parts = [*dict.fromkeys(cause.list_lines())]
+    parts = cause.list_distinct_lines()
     links = []
-    if cause.primary_finding.source:
+    if primary.source:
         links.append(_render_place(cause))
-    links.append(f"rule {link(rule.id, find_page(rule.id))} ({code(f'schemactl explain {rule.id}')})")
-    check = cause.find_check(cause.primary_finding)
-    older = [
-        version for version in (check.versions if check else ()) if version.number in cause.primary_finding.against
-    ]
+    links.append(f"rule {link(primary.rule, find_page(primary.rule))} ({code(f'schemactl explain {primary.rule}')})")
+    check = cause.find_check(primary)
+    older = [version for version in (check.versions if check else ()) if version.number in primary.against]
     if older and (commit := older[-1].commit):
         links.append(f"version {older[-1].number} from {link(commit.short, get_commit_link(commit.id))}")
-    if commit := cause.primary_finding.commit:
+    if commit := primary.commit:
         links.append(f"caused by {link(commit.short, get_commit_link(commit.id))}")
     body = [", ".join(links)]
     reasons = (

@@ -24,9 +24,6 @@ class MessagePart(NamedTuple):
     is_guilty: bool = False
 
 
-# The message that proves a break
-
-
 def list_message_parts(finding: Finding) -> list[MessagePart]:
     """Return the text of the message that proves a finding, with the guilty value apart and other long values cut."""
     assert finding.counterexample  # noqa: S101  by contract
@@ -40,18 +37,20 @@ def list_message_parts(finding: Finding) -> list[MessagePart]:
     if part in ("key", "value") and isinstance(value, dict) and part in value and not value.keys() - {"key", "value"}:
         # The key or value of a pair, whose fields start with the name of a record.
         keys = [part, *keys[1:]]
+    if not keys:
+        return [MessagePart(_dump(value))]
     return [part for part in _split_message(value, keys) if part.text]
 
 
 def _split_message(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
-    """Yield the parts of a value; `keys` lead to the guilty value inside of it."""
+    """Yield the parts of a value; `keys` lead to the guilty value inside of it, which is the value itself without keys."""
     if not keys:
-        yield MessagePart(_dump(value))
+        yield MessagePart(_dump(value), is_guilty=True)
         return
     key, *rest = keys
     if key == "[]" and isinstance(value, list) and value:
         yield MessagePart("[")
-        yield from _split_guilty(value[0], rest)
+        yield from _split_message(value[0], rest)
         yield MessagePart(", ...]" if len(value) > 1 else "]")
     elif isinstance(value, dict):
         yield MessagePart("{")
@@ -64,18 +63,11 @@ def _split_message(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
             yield MessagePart("..., ")
         if key in names:
             yield MessagePart(f"{_dump(key)}: ")
-            yield from _split_guilty(value[key], rest)
+            yield from _split_message(value[key], rest)
             yield MessagePart(", ...}" if position < len(names) - 1 else "}")
         else:
             yield MessagePart(f"no {on_one_line(key)}", is_guilty=True)
             yield MessagePart("}")
-    else:
-        yield MessagePart(_dump(value), is_guilty=True)
-
-
-def _split_guilty(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
-    if keys:
-        yield from _split_message(value, keys)
     else:
         yield MessagePart(_dump(value), is_guilty=True)
 
