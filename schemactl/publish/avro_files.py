@@ -113,7 +113,7 @@ def read_payloads(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             for block in fastavro.block_reader(file):
-                data = block.bytes_.getvalue() if hasattr(block.bytes_, "getvalue") else block.bytes_.read()
+                data = block.bytes_.getvalue()
                 records = io.BytesIO(data)
                 for _ in range(block.num_records):
                     start = records.tell()

@@ -26,6 +26,7 @@ from schemactl.formats.part_changes import PartChange, find_part_changes
 from schemactl.history import History
 from schemactl.publish.repository_links import RepositoryLinks
 from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, field_rows, list_paths, trace_fields
+from schemactl.publish.site_text import shorten_label
 from schemactl.publish.site_verdicts import READER_WINDOW, TopicVerdicts, judge_topic
 
 MAX_COMPARED: Final = READER_WINDOW
@@ -77,36 +78,48 @@ class SiteContent:
         topic = self.catalog.topics[name].load()
         options = decoded_options(self.project.generate, topic)
         versions = [version.load() for version in topic.versions]
-        last = next((version for version in reversed(versions) if version.info is not None), None)
-        if last is None or last.info is None:
+        definitions = [version.info for version in versions if version.info is not None]
+        if not definitions:
             return None
         number = self.history.find_current_number(name)
-        info = topic.schema.load() if topic.schema and number is not None else last.info
+        info = topic.schema.load() if topic.schema and number is not None else definitions[-1]
         strategy, level = self.catalog.strategy(name, self.project.defaults)
         data_strategy, _ = self.catalog.data_strategy(name, self.project.defaults)
         kind = next((version.kind for version in versions if version.number == number), "")
+        try:
+            columns = value_of(info, options, self.project.release)
+            no_columns = "" if columns else f"{info.type.name} does not describe the bytes of a message"
+        except SchemactlError as error:
+            no_columns = f"{error.message} ({error.fix})" if error.fix else error.message
+        version_entries: list[VersionEntry] = []
+        previous: dict[str, SchemaVersion] = {}
+        for version in versions:
+            author = self.authors.get(version.commit.id, "") if version.commit else ""
+            version_entries.append(VersionEntry(version, author, previous.get(version.kind)))
+            if version.info is not None:
+                previous[version.kind] = version
         lives, ended = trace_fields(
             (version for version in versions if version.kind == kind and (number is None or version.number <= number)),
             self._read_rows,
         )
         return TopicEntry(
-            topic,
-            self.catalog.metadata(name),
-            number,
-            info,
-            self._read(message_doc, info) or "",
-            self._read(type_docs, info) or {},
-            strategy.value,
-            level,
-            self._read_rows(info, options),
-            lives,
-            ended,
-            judge_topic(topic, number, data_strategy, self.waivers),
-            self.history.find_commit_of_state(name),
-            self._explain_missing_columns(info, options),
-            [*self.list_targets(name)],
-            [*self._list_versions(versions)][::-1],
-            self.history.find_current_kinds(name),
+            topic=topic,
+            metadata=self.catalog.metadata(name),
+            number=number,
+            info=info,
+            doc=self._read(message_doc, info) or "",
+            type_docs=self._read(type_docs, info) or {},
+            strategy=strategy.value,
+            level=level,
+            rows=self._read_rows(info, options),
+            lives=lives,
+            ended=ended,
+            verdicts=judge_topic(topic, number, data_strategy, self.waivers),
+            state_since=self.history.find_commit_of_state(name),
+            no_columns=no_columns,
+            environments=[*self.list_targets(name)],
+            latest_first=version_entries[::-1],
+            kinds=self.history.find_current_kinds(name),
         )
 
     def without_schema(self, names: Sequence[TopicName]) -> list[TopicName]:
@@ -120,13 +133,6 @@ class SiteContent:
 
     def _read_rows(self, info: SchemaInfo, options: StructOptions | None = None) -> list[FieldRow]:
         return self._read(partial(field_rows, options=options), info) or []
-
-    def _explain_missing_columns(self, info: SchemaInfo, options: StructOptions) -> str:
-        try:
-            columns = value_of(info, options, self.project.release)
-        except SchemactlError as error:
-            return f"{error.message} ({error.fix})" if error.fix else error.message
-        return "" if columns else f"{info.type.name} does not describe the bytes of a message"
 
     def _read(self, read: Callable[[SchemaInfo, Release], _T], info: SchemaInfo) -> _T | None:
         """Return the result of `read`, or None if the definition does not parse."""
@@ -144,14 +150,6 @@ class SiteContent:
                 continue
             strategy, level = history.catalog.strategy(name, self.project.defaults)
             yield TopicOnTarget(target, history.find_current_number(name), strategy.value, level)
-
-    def _list_versions(self, versions: Sequence[SchemaVersion]) -> Iterator[VersionEntry]:
-        previous: dict[str, SchemaVersion] = {}
-        for version in versions:
-            author = self.authors.get(version.commit.id, "") if version.commit else ""
-            yield VersionEntry(version, author, previous.get(version.kind))
-            if version.info is not None:
-                previous[version.kind] = version
 
 
 class TargetHistory(NamedTuple):
@@ -540,14 +538,10 @@ def _draw_box(node: Box, x: int, y: int, *, is_middle: bool) -> str:
     namespace, _, name = full_name.rpartition("/" if node.kind == "topic" else ".")
     shape = (
         f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
-        f'<text x="{x + 12}" y="{y + 18}">{_shorten(name)}</text>'
-        f'<text class="space" x="{x + 12}" y="{y + 34}">{_shorten(namespace)}</text>'
+        f'<text x="{x + 12}" y="{y + 18}">{shorten_label(name, _MAX_LETTERS)}</text>'
+        f'<text class="space" x="{x + 12}" y="{y + 34}">{shorten_label(namespace, _MAX_LETTERS)}</text>'
     )
     title = f"<title>{node.kind} {escape(full_name)}</title>"
     if is_middle:
         return f'<g class="middle">{title}{shape}</g>'
     return f'<a class="{node.kind}" href="{escape(node.page)}">{title}{shape}</a>'
-
-
-def _shorten(text: str) -> str:
-    return escape(text if len(text) <= _MAX_LETTERS else f"{text[: _MAX_LETTERS - 1]}…")

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from schemactl.core.catalog import Client
-from schemactl.core.terminal import on_one_line
+from schemactl.publish.site_text import shorten_label
 from schemactl.publish.site_verdicts import Pair
 
 MAX_CLIENTS: Final = 8
@@ -56,7 +56,7 @@ def draw_flow(title: str, pairs: Sequence[Pair]) -> str:
             consumer_pair.read,
             is_broken=bool(broken),
         )
-    core = f'<rect class="core" x="330" y="6" width="260" height="{height - 12}" rx="10"/><text class="b" x="350" y="32">{_shorten(title, 28)}</text>'
+    core = f'<rect class="core" x="330" y="6" width="260" height="{height - 12}" rx="10"/><text class="b" x="350" y="32">{shorten_label(title, 28)}</text>'
     for text, y in version_y.items():
         core += f'<rect class="box" x="346" y="{y - 18}" width="228" height="36" rx="18"/><text class="v" x="366" y="{y + 5}">{escape(text)}</text>'
     return (
@@ -85,9 +85,9 @@ def _draw_box(x: int, y: int, name: str, about: str, versions: str, *, is_broken
     shift = 28 if x else 16
     return (
         f'<rect class="box{" sick" if is_broken else ""}" x="{x + 0.5}" y="{y - _BOX_HEIGHT // 2}" width="199" height="{_BOX_HEIGHT}" rx="8"/>'
-        f'<text class="b" x="{x + shift}" y="{y - 4}">{_shorten(name, 15)}</text>'
-        f'<text class="f" x="{x + shift}" y="{y + 16}">{_shorten(about, _MAX_LETTERS)}</text>'
-        f'<text class="v" x="{x + 188}" y="{y - 4}" text-anchor="end">{_shorten(versions, 8)}</text>'
+        f'<text class="b" x="{x + shift}" y="{y - 4}">{shorten_label(name, 15)}</text>'
+        f'<text class="f" x="{x + shift}" y="{y + 16}">{shorten_label(about, _MAX_LETTERS)}</text>'
+        f'<text class="v" x="{x + 188}" y="{y - 4}" text-anchor="end">{shorten_label(versions, 8)}</text>'
     )
 
 
@@ -95,8 +95,3 @@ def _describe(client: Client | None) -> str:
     if client is None:
         return "none is declared"
     return ", ".join(filter(None, (client.team and f"team {client.team}", client.language)))
-
-
-def _shorten(text: str, letters: int) -> str:
-    clean = on_one_line(text)
-    return escape(clean if len(clean) <= letters else f"{clean[: letters - 1]}\N{HORIZONTAL ELLIPSIS}")

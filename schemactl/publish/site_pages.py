@@ -283,13 +283,12 @@ class ListedClient:
     def add(self, topic: TopicName, client: Client, pairs: Sequence[Pair]) -> None:
         """Add a topic that the client reads or writes, and its pairs there."""
         self.roles[client.role] = None
-        for known_values, value in (
-            (self.teams, client.team),
-            (self.languages, client.language),
-            (self.contacts, client.contact),
-        ):
-            if value:
-                known_values[value] = None
+        if client.team:
+            self.teams[client.team] = None
+        if client.language:
+            self.languages[client.language] = None
+        if client.contact:
+            self.contacts[client.contact] = None
         topics = self.reads if client.reads else self.writes
         if topic not in topics:
             topics.append(topic)
@@ -781,20 +780,20 @@ class Site:
         if facts.breaking_s is not None and facts.breaking_s >= start_s:
             states.append("broke")
         return ListedTopic(
-            name,
-            facts.type,
-            "" if facts.number is None else f"v{facts.number}",
-            strategy.value,
-            metadata.owner,
-            description,
-            self._link(name),
-            kind,
-            words,
-            facts.cells,
-            len({client.name for client in facts.clients}),
-            facts.changed,
-            tuple(states),
-            labels,
+            name=name,
+            type=facts.type,
+            number="" if facts.number is None else f"v{facts.number}",
+            strategy=strategy.value,
+            owner=metadata.owner,
+            description=description,
+            page=self._link(name),
+            chip_kind=kind,
+            chip=words,
+            cells=facts.cells,
+            clients=len({client.name for client in facts.clients}),
+            changed=facts.changed,
+            states=tuple(states),
+            labels=labels,
         )
 
     # Other pages

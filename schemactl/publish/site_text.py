@@ -257,6 +257,12 @@ def escape_code(code: str) -> Markup:
     return Markup(escape(code, quote=False))  # noqa: S704  all text is escaped
 
 
+def shorten_label(text: str, most: int) -> str:
+    """Return the first `most` characters of a text in a drawing, as HTML."""
+    clean = on_one_line(text)
+    return escape(clean if len(clean) <= most else f"{clean[: most - 1]}\N{HORIZONTAL ELLIPSIS}")
+
+
 def highlight(code: str) -> Markup:
     """Return code with its strings and comments marked."""
     parts = re.split(r"(\"[^\"\n]*\"|'[^'\n]*'|(?:#|//|--) .*)", code)

@@ -13,8 +13,8 @@ Dialect = Literal["spark", "trino", "flink", "hive"]
 
 
 @dataclass(frozen=True, slots=True)
-class _SqlDialect:
-    """The spelling of one engine.
+class _Engine:
+    """An engine, and its spelling of types, names and texts.
 
     Attributes:
         name: the name of the engine.
@@ -34,6 +34,46 @@ class _SqlDialect:
     row: str
     field: Callable[[str, str, str], str]
 
+    def render_type(self, spark_type: SparkType, path: str) -> str:
+        """Return the engine's name of a type; `path` leads to it."""
+        match spark_type:
+            case Struct(fields):
+                if not fields:
+                    raise SchemactlError(f"{path} is a record without fields, which {self.name} does not have")
+                rendered_fields = [
+                    self.field(
+                        self.quote_name(field.name),
+                        self.render_type(field.type, f"{path}.{field.name}"),
+                        self.quote_text(field.doc) if field.doc else "",
+                    )
+                    for field in fields
+                ]
+                return self.row.format(", ".join(rendered_fields))
+            case SparkArray(element):
+                return self.array.format(self.render_type(element, f"{path}.element"))
+            case SparkMap(value, _, key):
+                key_type = self.render_type(key, f"{path}.key")
+                return self.map.format(key_type, self.render_type(value, f"{path}.value"))
+            case Decimal(precision, scale):
+                decimal = "decimal" if self.name == "Trino" else "DECIMAL"
+                return f"{decimal}({precision}, {scale})"
+            case Atomic(name):
+                if name not in self.types:
+                    raise SchemactlError(f"{path} is {name}, which {self.name} does not have as a column")
+                return self.types[name]
+
+    def quote_name(self, name: str) -> str:
+        """Return a name as an identifier."""
+        return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
+
+    def quote_text(self, text: str) -> str:
+        """Return a text as a literal."""
+        if self.has_backslashes:
+            escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        else:
+            escaped = text.replace("'", "''")
+        return f"'{escaped}'"
+
 
 _COMMON: Final = {"boolean": "boolean", "byte": "tinyint", "short": "smallint", "long": "bigint", "double": "double"}
 
@@ -45,9 +85,9 @@ _COMMON_OF_FLINK_AND_HIVE: Final = {
     "date": "DATE",
 }
 
-_DIALECTS: Final[Mapping[Dialect, _SqlDialect]] = {
+_DIALECTS: Final[Mapping[Dialect, _Engine]] = {
     # https://trino.io/docs/current/language/types.html
-    "trino": _SqlDialect(
+    "trino": _Engine(
         "Trino",
         {
             **_COMMON,
@@ -69,7 +109,7 @@ _DIALECTS: Final[Mapping[Dialect, _SqlDialect]] = {
         field=lambda name, type_, _comment: f"{name} {type_}",
     ),
     # https://nightlies.apache.org/flink/flink-docs-stable/docs/dev/table/types/
-    "flink": _SqlDialect(
+    "flink": _Engine(
         "Flink",
         {
             **_COMMON_OF_FLINK_AND_HIVE,
@@ -87,7 +127,7 @@ _DIALECTS: Final[Mapping[Dialect, _SqlDialect]] = {
         field=lambda name, type_, comment: f"{name} {type_} {comment}".rstrip(),
     ),
     # https://hive.apache.org/docs/latest/language/languagemanual-types/
-    "hive": _SqlDialect(
+    "hive": _Engine(
         "Hive",
         {
             **_COMMON_OF_FLINK_AND_HIVE,
@@ -120,53 +160,11 @@ def render_table(name: str, columns: Struct, dialect: Literal["trino", "flink", 
     Raises:
         SchemactlError: if a column has a type that the engine does not have.
     """
-    spelling = _DIALECTS[dialect]
+    engine = _DIALECTS[dialect]
     lines = []
     for field in columns.fields:
-        type_ = _render_type(field.type, spelling, field.name)
-        doc = f" COMMENT {_quote_text(field.doc, spelling)}" if field.doc else ""
-        lines.append(f"  {_quote_name(field.name, spelling)} {type_}{doc}")
-    comment_clause = f"\nCOMMENT {_quote_text(comment, spelling)}" if comment else ""
+        doc = f" COMMENT {engine.quote_text(field.doc)}" if field.doc else ""
+        lines.append(f"  {engine.quote_name(field.name)} {engine.render_type(field.type, field.name)}{doc}")
+    comment_clause = f"\nCOMMENT {engine.quote_text(comment)}" if comment else ""
     columns_text = ",\n".join(lines)
-    return f"CREATE TABLE IF NOT EXISTS {_quote_name(name, spelling)} (\n{columns_text}\n){comment_clause};\n"
-
-
-def _render_type(spark_type: SparkType, spelling: _SqlDialect, path: str) -> str:
-    """Return the engine's name of a type; `path` leads to it."""
-    match spark_type:
-        case Struct(fields):
-            if not fields:
-                raise SchemactlError(f"{path} is a record without fields, which {spelling.name} does not have")
-            rendered_fields = [
-                spelling.field(
-                    _quote_name(field.name, spelling),
-                    _render_type(field.type, spelling, f"{path}.{field.name}"),
-                    _quote_text(field.doc, spelling) if field.doc else "",
-                )
-                for field in fields
-            ]
-            return spelling.row.format(", ".join(rendered_fields))
-        case SparkArray(element):
-            return spelling.array.format(_render_type(element, spelling, f"{path}.element"))
-        case SparkMap(value, _, key):
-            key_type = _render_type(key, spelling, f"{path}.key")
-            return spelling.map.format(key_type, _render_type(value, spelling, f"{path}.value"))
-        case Decimal(precision, scale):
-            decimal = "decimal" if spelling.name == "Trino" else "DECIMAL"
-            return f"{decimal}({precision}, {scale})"
-        case Atomic(name):
-            if name not in spelling.types:
-                raise SchemactlError(f"{path} is {name}, which {spelling.name} does not have as a column")
-            return spelling.types[name]
-
-
-def _quote_name(name: str, spelling: _SqlDialect) -> str:
-    return f"{spelling.quote}{name.replace(spelling.quote, spelling.quote * 2)}{spelling.quote}"
-
-
-def _quote_text(text: str, spelling: _SqlDialect) -> str:
-    if spelling.has_backslashes:
-        escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-        return f"'{escaped}'"
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
+    return f"CREATE TABLE IF NOT EXISTS {engine.quote_name(name)} (\n{columns_text}\n){comment_clause};\n"

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -72,6 +73,32 @@ _MAX_REMOVED: Final = 3
 """The maximum number of removed lines in an excerpt."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Screen:
+    """The terminal that shows a report.
+
+    Attributes:
+        color: whether it shows colors and links.
+        width: its columns, or None for any width.
+        folder: the top folder of the repository, for links to its files, or "".
+    """
+
+    color: bool
+    width: int | None
+    folder: str
+
+    def paint(self, text: str, style: str) -> str:
+        """Return a text with a style of `paint`."""
+        return paint(text, style, color=self.color)
+
+    def wrap(self, text: str, hanging: str) -> str:
+        """Break a text at blanks for the columns after `hanging`, which starts each further line."""
+        if self.width is None:
+            return text
+        pieces = wrap_text(text, max(self.width - len(hanging), 20)).split("\n")
+        return f"\n{hanging}".join(piece.strip() for piece in pieces)
+
+
 def render_text(
     report: CheckReport, *, color: bool = False, width: int | None = None, notes: bool = False, folder: str = ""
 ) -> str:
@@ -80,6 +107,7 @@ def render_text(
     Notes, and problems that are older than the change, are counted in one line each, unless `notes` is set. Locations are links to
     the host of a build server, or else to the file below `folder`, the top folder of the repository.
     """
+    screen = _Screen(color, width, folder)
     causes = rank_causes(report)
     folds_notes = not notes and report.command == "check"
     shown_causes = [cause for cause in causes if not folds_notes or cause.level != "note"]
@@ -87,19 +115,19 @@ def render_text(
     blocks = []
     if report.command == "check":
         headline = make_headline(report)
-        subject = paint(f"{MARKS[headline.shade]} {headline.subject}", f"bold {SHADES[headline.shade]}", color=color)
+        subject = screen.paint(f"{MARKS[headline.shade]} {headline.subject}", f"bold {SHADES[headline.shade]}")
         blocks.append(f"{subject} {headline.rest}".rstrip())
-    blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in shown_causes]
+    blocks += [_render_cause(cause, screen) for cause in shown_causes]
     if fold_lines := [*_fold_notes(folded)]:
-        blocks.append("\n".join(paint(line, "dim", color=color) for line in fold_lines))
+        blocks.append("\n".join(screen.paint(line, "dim") for line in fold_lines))
     if report.topics:
-        blocks.append(_render_table(make_topic_rows(report), _TOPIC_COLUMNS_TO_DROP, color=color, width=width))
+        blocks.append(_render_table(make_topic_rows(report), _TOPIC_COLUMNS_TO_DROP, screen))
     if clients := make_client_rows(report):
-        blocks.append(_render_table(clients, _CLIENT_COLUMNS_TO_DROP, color=color, width=width))
+        blocks.append(_render_table(clients, _CLIENT_COLUMNS_TO_DROP, screen))
     if report.policies:
-        blocks.append(_render_table(make_policy_rows(report), (), color=color, width=width))
+        blocks.append(_render_table(make_policy_rows(report), (), screen))
     blocks += [f"note: {note}" for note in report.notes]
-    blocks.append(paint(summarize_check(report), SHADES[get_shade(report)], color=color))
+    blocks.append(screen.paint(summarize_check(report), SHADES[get_shade(report)]))
     return "\n\n".join(blocks)
 
 
@@ -123,34 +151,34 @@ def render_concise(report: CheckReport, *, color: bool = False) -> str:
 # Causes
 
 
-def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: str) -> str:
+def _render_cause(cause: ShownCause, screen: _Screen) -> str:
     primary, style = cause.primary_finding, _COLORS[cause.level]
-    rule = paint_link(paint(primary.rule, style, color=color), find_page(primary.rule) if color else "", color=color)
-    bracket, end = paint(f"{cause.level}[", style, color=color), paint("]", style, color=color)
-    head = _wrap(f"{bracket}{rule}{end}: {paint(cause.title, 'bold', color=color)}", width, "  ")
+    rule = paint_link(screen.paint(primary.rule, style), find_page(primary.rule), color=screen.color)
+    bracket, end = screen.paint(f"{cause.level}[", style), screen.paint("]", style)
+    head = screen.wrap(f"{bracket}{rule}{end}: {screen.paint(cause.title, 'bold')}", "  ")
     lines = [head]
     if primary.source:
-        place = paint(cause.place, "cyan", color=color)
+        place = screen.paint(cause.place, "cyan")
         address = get_line_link(primary.place) if primary.place else ""
-        if primary.place and not address and folder.startswith("/"):
-            address = Path(folder, primary.place.path).as_uri()
-        lines.append(f"  {paint('-->', 'dim', color=color)} {paint_link(place, address, color=color)}")
-        lines += _render_excerpt(cause, color=color, width=width)
+        if primary.place and not address and screen.folder.startswith("/"):
+            address = Path(screen.folder, primary.place.path).as_uri()
+        lines.append(f"  {screen.paint('-->', 'dim')} {paint_link(place, address, color=screen.color)}")
+        lines += _render_excerpt(cause, screen)
     previous_label = ""
-    for label, text, text_style in _list_details(cause, color=color):
+    for label, text, text_style in _list_details(cause, screen):
         shown_label = "" if label == previous_label else label
         previous_label = label
-        sign = paint("=" if shown_label else " ", "dim", color=color)
-        name = paint(f"{shown_label:<{_LABEL_WIDTH}}", "dim" if text_style == "dim" else "bold", color=color)
+        sign = screen.paint("=" if shown_label else " ", "dim")
+        name = screen.paint(f"{shown_label:<{_LABEL_WIDTH}}", "dim" if text_style == "dim" else "bold")
         prefix = " " * (_MARGIN - 2) + f"{sign} {name} "
         hanging = " " * (_MARGIN + _LABEL_WIDTH + 1)
-        painted = paint(text, text_style, color=color)
+        painted = screen.paint(text, text_style)
         # A command is not broken, so that it can be pasted.
-        lines.append(prefix + (painted if text.startswith("schemactl ") else _wrap(painted, width, hanging)))
+        lines.append(prefix + (painted if text.startswith("schemactl ") else screen.wrap(painted, hanging)))
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _list_details(cause: ShownCause, *, color: bool) -> Iterator[tuple[str, str, str]]:
+def _list_details(cause: ShownCause, screen: _Screen) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the text and the style of each line below the excerpt."""
     findings_by_proof = {proof_text(finding): finding for finding in cause.cause.findings if finding.counterexample}
     obligations = {finding.summary for finding in cause.cause.findings if finding.verdict == "data"}
@@ -169,7 +197,7 @@ def _list_details(cause: ShownCause, *, color: bool) -> Iterator[tuple[str, str,
             finding = findings_by_proof[part.words]
             assert finding.counterexample  # noqa: S101  selected above
             values = list_message_parts(finding)
-            message = "".join(paint(value.text, "marked" if value.is_guilty else "", color=color) for value in values)
+            message = "".join(screen.paint(value.text, "marked" if value.is_guilty else "") for value in values)
             yield "message", f"{message} ({format_count(len(finding.counterexample.data), 'byte')})", ""
             yield "result", on_one_line(finding.counterexample.result), "red"
         elif part.kind in _SECONDARY:
@@ -217,7 +245,7 @@ def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
 # The place in the file
 
 
-def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Iterator[str]:
+def _render_excerpt(cause: ShownCause, screen: _Screen) -> Iterator[str]:
     """Yield the line of the finding with its number, the line before it, the lines that the change removes, and a caret."""
     place = cause.primary_finding.place
     text = cause.report.texts.get(place.path) if place else None
@@ -225,11 +253,11 @@ def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Ite
     if place is None or not 0 < place.line <= len(lines) or not lines[place.line - 1].strip():
         return
     gutter = max(len(str(place.line)), 4)
-    bar = paint(f"{'':{gutter + 1}} |", "dim", color=color)
-    limit = (width or _MAX_LINE) - gutter - 4
+    bar = screen.paint(f"{'':{gutter + 1}} |", "dim")
+    limit = (screen.width or _MAX_LINE) - gutter - 4
 
     def paint_number(label: str) -> str:
-        return paint(f" {label:>{gutter}} |", "dim", color=color)
+        return screen.paint(f" {label:>{gutter}} |", "dim")
 
     line = lines[place.line - 1]
     before = on_one_line(line[: place.column - 1].replace("\t", " "))
@@ -245,10 +273,10 @@ def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Ite
     if place.line > 1 and lines[place.line - 2].strip() and not skipped:
         yield f"{paint_number(str(place.line - 1))} {truncate(on_one_line(lines[place.line - 2].replace(chr(9), ' ')), limit)}"
     for label, removed in _list_removed_lines(cause):
-        yield f"{paint_number(label)} {paint(truncate(removed, limit), 'red', color=color)}"
+        yield f"{paint_number(label)} {screen.paint(truncate(removed, limit), 'red')}"
     guilty, after = guilty[:guilty_room], after[: max(guilty_room - len(guilty), 0)]
-    yield f"{paint_number(str(place.line))} {before}{paint(guilty, 'marked', color=color)}{after}"
-    carets = paint("^" * max(count_columns(guilty), 1), "bold red", color=color)
+    yield f"{paint_number(str(place.line))} {before}{screen.paint(guilty, 'marked')}{after}"
+    carets = screen.paint("^" * max(count_columns(guilty), 1), "bold red")
     yield f"{bar} {' ' * count_columns(before)}{carets}"
 
 
@@ -305,25 +333,17 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
             yield f"{subject}{unchanged}: {sentences} `--notes` shows {'it' if len(group) == 1 else 'them'}."
 
 
-def _render_table(rows: Sequence[Sequence[Cell]], droppable: Sequence[str], *, color: bool, width: int | None) -> str:
+def _render_table(rows: Sequence[Sequence[Cell]], droppable: Sequence[str], screen: _Screen) -> str:
     texts = [[cell.text for cell in row] for row in rows]
     styles = [[SHADES[cell.shade] for cell in row] for row in rows]
     styles[0] = ["dim" for _ in styles[0]]
-    if width is not None:
+    if screen.width is not None:
         texts = [[shorten_cell(text) for text in row] for row in texts]
         for head in droppable:
             widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-            if sum(widths) + 2 * (len(widths) - 1) <= width:
+            if sum(widths) + 2 * (len(widths) - 1) <= screen.width:
                 break
             if head in texts[0]:
                 index = texts[0].index(head)
                 texts, styles = ([[*row[:index], *row[index + 1 :]] for row in lines] for lines in (texts, styles))
-    return "\n".join(format_table(texts, styles=styles if color else None))
-
-
-def _wrap(text: str, width: int | None, hanging: str) -> str:
-    """Break a text at blanks for the columns after `hanging`, which starts each further line."""
-    if width is None:
-        return text
-    pieces = wrap_text(text, max(width - len(hanging), 20)).split("\n")
-    return f"\n{hanging}".join(piece.strip() for piece in pieces)
+    return "\n".join(format_table(texts, styles=styles if screen.color else None))

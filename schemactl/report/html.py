@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Final
@@ -199,29 +199,27 @@ def _render_field_tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
     for part in parts:
         parent = part.rpartition(".")[0]
         children.setdefault(parent if parent in after or parent in before else "", []).append(part)
-    return _render_fields("", children, before, after) or "<p>No fields.</p>"
 
+    def render_fields(parent: str) -> str:
+        items = []
+        for part in children.get(parent, ()):
+            old_type, new_type = before.get(part), after.get(part)
+            if old_type == new_type:
+                kind, mark, types = "", "", _escape_text(new_type)
+            elif old_type is None:
+                kind, mark, types = "come", "+ " if before else "", _escape_text(new_type)
+            elif new_type is None:
+                kind, mark, types = "gone", "- ", _escape_text(old_type)
+            else:
+                kind, mark, types = "come", "~ ", f"{_escape_text(old_type)} to {_escape_text(new_type)}"
+            name = _escape_text(part.removeprefix(f"{parent}.") if parent else part)
+            fields = render_fields(part) if part else ""
+            items.append(
+                f'<li><span class="{kind if before else ""}">{mark}<b>{name}</b> <code>{types}</code></span>{fields}</li>'
+            )
+        return f'<ul class="{"" if parent else "tree"}">{"".join(items)}</ul>' if items else ""
 
-def _render_fields(
-    parent: str, children: Mapping[str, list[str]], before: Mapping[str, str], after: Mapping[str, str]
-) -> str:
-    items = []
-    for part in children.get(parent, ()):
-        old_type, new_type = before.get(part), after.get(part)
-        if old_type == new_type:
-            kind, mark, types = "", "", _escape_text(new_type)
-        elif old_type is None:
-            kind, mark, types = "come", "+ " if before else "", _escape_text(new_type)
-        elif new_type is None:
-            kind, mark, types = "gone", "- ", _escape_text(old_type)
-        else:
-            kind, mark, types = "come", "~ ", f"{_escape_text(old_type)} to {_escape_text(new_type)}"
-        name = _escape_text(part.removeprefix(f"{parent}.") if parent else part)
-        fields = _render_fields(part, children, before, after) if part else ""
-        items.append(
-            f'<li><span class="{kind if before else ""}">{mark}<b>{name}</b> <code>{types}</code></span>{fields}</li>'
-        )
-    return f'<ul class="{"" if parent else "tree"}">{"".join(items)}</ul>' if items else ""
+    return render_fields("") or "<p>No fields.</p>"
 
 
 def _render_matrix(check: TopicCheck, schema: SchemaInfo) -> str:
