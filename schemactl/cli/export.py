@@ -74,7 +74,7 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     if render is None:
         from schemactl.publish import asyncapi
 
-        servers = dict(map(asyncapi.server_of, args.server))
+        servers = dict(map(asyncapi.parse_server, args.server))
         title = args.title or context.folder_name
         document_version = approved.tip.short if approved.tip else "0"
         document = asyncapi.make_document(
@@ -167,10 +167,10 @@ class _ExportedSchema(NamedTuple):
 
 
 def _render_json_schema(schema: _ExportedSchema) -> str:
-    from schemactl.publish.json_schema import json_schema
+    from schemactl.publish.json_schema import make_json_schema
 
     title = f"{schema.name}, version {schema.number}"
-    value = json_schema(schema.info, schema.project.release, title=title, description=schema.metadata.description)
+    value = make_json_schema(schema.info, schema.project.release, title=title, description=schema.metadata.description)
     return json_text(value) + "\n"
 
 
@@ -202,12 +202,14 @@ def _find_equal_names(schema: _ExportedSchema) -> Iterator[str]:
 
 def _render_contract(schema: _ExportedSchema) -> str:
     from schemactl.codegen.topic_struct import decoded_options
-    from schemactl.publish.data_contract import contract_text, data_contract
+    from schemactl.publish.data_contract import make_data_contract, render_contract
 
     topic, project = schema.topic, schema.project
     options = decoded_options(project.generate, topic)
-    return contract_text(
-        data_contract(topic.name, schema.number, schema.info, schema.metadata, project.release, options, topic.kind)
+    return render_contract(
+        make_data_contract(
+            topic.name, schema.number, schema.info, schema.metadata, project.release, options, topic.kind
+        )
     )
 
 

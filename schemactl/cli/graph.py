@@ -57,18 +57,18 @@ def run_graph(args: argparse.Namespace, context: Context) -> int:
         if problems := [problem for broken in declared.broken if broken.name is None for problem in broken.problems]:
             raise DeclarationError(problems) from error
         raise
-    part = usage.around(node) if node else usage
+    part = usage.select_around(node) if node else usage
     if args.format == "text":
-        context.report(usage_graph.text(usage, node, color=context.color))
+        context.report(usage_graph.render_text(usage, node, color=context.color))
     elif args.format == "json":
-        print(usage_graph.json(part, node))
+        print(usage_graph.render_json(part, node))
     elif args.format == "svg":
         from schemactl.publish.drawings import draw_usage
 
-        print(draw_usage(part if node else part.shared(), node), end="")
+        print(draw_usage(part if node else part.select_shared(), node), end="")
     else:
-        render = usage_graph.mermaid if args.format == "mermaid" else usage_graph.dot
-        print(render(part if node else part.shared()))
+        render = usage_graph.render_mermaid if args.format == "mermaid" else usage_graph.render_dot
+        print(render(part if node else part.select_shared()))
     if node:
         context.note(*describe_broken(declared.broken))
     elif declared.problems:

@@ -149,7 +149,7 @@ def _make_messages(
 ) -> Iterator[tuple[SampleMessage, Any]]:
     from schemactl.codec import CodecError, Options
     from schemactl.codegen.codecs import get_wire_options
-    from schemactl.publish.sample_messages import explain_omissions, plausible
+    from schemactl.publish.sample_messages import explain_omissions, generate_messages
 
     if args.token_env:
         raise UsageError("--token-env requires --from")
@@ -162,7 +162,7 @@ def _make_messages(
         if omissions := explain_omissions(schema):
             context.note(f"{name}: {omissions}")
         options = Options(**get_wire_options(chosen.topic, context.project()[0].generate))
-        yield from plausible(schema, number, name=name.topic, seed=args.seed or 0, options=options)
+        yield from generate_messages(schema, number, name=name.topic, seed=args.seed or 0, options=options)
     except CodecError as error:
         raise SchemactlError(f"{name}: {error}") from None
 

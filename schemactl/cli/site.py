@@ -204,8 +204,8 @@ def _read_target_histories(project: Project, approved: History, context: Context
 
 def _find_web_pages(project: Project, approved: History, context: Context) -> RepositoryLinks:
     """Return the links into the web pages of the repository, by the project file or else by the remote `origin`."""
-    from schemactl.publish.repository_links import RepositoryLinks, web_address
+    from schemactl.publish.repository_links import RepositoryLinks, find_web_address
 
     remote_urls = context.repository.remotes.get("origin", {}).get("url", [])
-    url = project.repository_url or next(filter(None, map(web_address, remote_urls)), "")
+    url = project.repository_url or next(filter(None, map(find_web_address, remote_urls)), "")
     return RepositoryLinks(url, approved.ref.removeprefix("origin/") or "main")

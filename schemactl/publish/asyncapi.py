@@ -15,8 +15,8 @@ from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import TopicName, format_kind_name
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
-from schemactl.formats import get_pair, protobuf, spec
-from schemactl.publish.json_schema import Json, SchemaWriter, describes_payload, drop_empty, free_name
+from schemactl.formats import protobuf, spec
+from schemactl.publish.json_schema import Json, SchemaWriter, drop_empty, find_free_name, has_payload
 
 _BINDING: Final = {"bindingVersion": "0.1.0"}
 _MEGABYTE: Final = 2**20
@@ -76,10 +76,12 @@ def make_document(
     skipped = {}
     keys: dict[TopicName, str] = {}
     for topic, current in topics:
-        key = keys.get(topic.name) or free_name(re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), channels)
+        key = keys.get(topic.name) or find_free_name(
+            re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), channels
+        )
         known_types = writer.list_types()
         try:
-            channel = _channel(topic, current, catalog, writer)
+            channel = _make_channel(topic, current, catalog, writer)
             if topic.name in keys:
                 # Another kind of events of the same topic; the channel has the newest version of all.
                 channel["messages"] = channels[key]["messages"] | channel["messages"]
@@ -106,18 +108,18 @@ def make_document(
     return AsyncApiDocument(content, skipped)
 
 
-def _channel(topic: Topic, current: SchemaVersion, catalog: Catalog, writer: SchemaWriter) -> Json:
+def _make_channel(topic: Topic, current: SchemaVersion, catalog: Catalog, writer: SchemaWriter) -> Json:
     metadata = catalog.metadata(topic.name)
     url = next(iter(metadata.links.values()), "")
     return drop_empty(
         {
             "address": str(topic.name),
             "description": metadata.description,
-            "messages": {topic.kind or "message": _message(topic, current, writer)},
+            "messages": {topic.kind or "message": _make_message(topic, current, writer)},
             "tags": [{"name": f"{name}={text}"} for name, text in metadata.labels.items()],
             # A URI consists of ASCII characters without quotes and angle brackets.
             "externalDocs": drop_empty({"url": quote(url, safe="%:/?#[]@!$&'()*+,;=~")}),
-            "bindings": {"pulsar": _binding(topic, catalog)},
+            "bindings": {"pulsar": _make_binding(topic, catalog)},
             "x-owner": metadata.owner,
             "x-deprecated": metadata.deprecated and (metadata.deprecated.values() or True),
             "x-schema-version": current.number,
@@ -126,11 +128,11 @@ def _channel(topic: Topic, current: SchemaVersion, catalog: Catalog, writer: Sch
     )
 
 
-def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json:
+def _make_message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json:
     info = current.info
     assert info is not None  # noqa: S101  a version in force has a definition
     schema_spec = spec(info)
-    payload = _payload(info, writer)
+    payload = _make_payload(info, writer)
     return {
         **drop_empty(
             {
@@ -147,7 +149,7 @@ def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json
     }
 
 
-def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
+def _make_payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
     """Return the schema of the payloads in their own language or as JSON Schema, or None if neither can describe them."""
     try:
         value_of(info, _EXPANSION, writer.release)
@@ -167,13 +169,7 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
         text = _find_proto_text(native)
         if text is not None:
             return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": text}
-    return writer.message(info) if _has_payload(info) else None
-
-
-def _has_payload(info: SchemaInfo) -> bool:
-    """Return whether the schema defines the bytes of a message."""
-    pair = get_pair(info)
-    return all(map(_has_payload, pair.halves.values())) if pair else describes_payload(info)
+    return writer.convert(info) if has_payload(info) else None
 
 
 def _find_proto_text(native: SchemaInfo) -> str | None:
@@ -219,7 +215,7 @@ def _list_names(schema: Any) -> Iterator[str]:
                 yield from _list_names(value)
 
 
-def _binding(topic: Topic, catalog: Catalog) -> Json:
+def _make_binding(topic: Topic, catalog: Catalog) -> Json:
     namespace = catalog.namespaces.get(topic.name.namespace_name)
 
     def setting(name: str) -> Any:
@@ -248,7 +244,7 @@ def _binding(topic: Topic, catalog: Catalog) -> Json:
     }
 
 
-def server_of(text: str) -> tuple[str, Json]:
+def parse_server(text: str) -> tuple[str, Json]:
     """Parse `NAME=pulsar://HOST:PORT` into a name and a Server Object.
 
     Raises:

@@ -26,7 +26,7 @@ from schemactl.core.catalog import Metadata
 from schemactl.core.errors import SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.publish.json_schema import Json, columns_of, drop_empty
+from schemactl.publish.json_schema import Json, drop_empty, make_columns
 from schemactl.publish.sql_dialects import Dialect, render_table
 
 _ID_NAMESPACE: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
@@ -47,11 +47,11 @@ _LOGICAL_TYPES: Final = {
 }
 
 
-def data_contract(
+def make_data_contract(
     name: TopicName,
     number: int,
     info: SchemaInfo,
-    said: Metadata,
+    metadata: Metadata,
     release: Release,
     options: StructOptions,
     kind: str = "",
@@ -62,7 +62,7 @@ def data_contract(
         name: the name of the topic.
         number: the number of the version in force.
         info: its definition.
-        said: the metadata of the topic.
+        metadata: the metadata of the topic.
         release: the release of Pulsar whose Avro parses the definition.
         options: the options of the column types.
         kind: the key of the kind of events, if the topic has several.
@@ -71,7 +71,7 @@ def data_contract(
         InvalidSchema: if the definition does not parse.
         SchemactlError: if a part of it has no column type, or the schema does not define the bytes of a message.
     """
-    properties = _field_properties(columns_of(info, options, release))
+    properties = _list_properties(make_columns(info, options, release))
     table_name = f"{name.topic}_{kind}" if kind else name.topic
     contract = {
         "apiVersion": "v3.2.0",
@@ -79,13 +79,13 @@ def data_contract(
         "id": str(uuid.uuid5(_ID_NAMESPACE, f"{name}#{kind}" if kind else str(name))),
         "name": table_name,
         "version": str(number),
-        "status": "deprecated" if said.deprecated else "active",
+        "status": "deprecated" if metadata.deprecated else "active",
         "tenant": name.tenant,
         "domain": name.namespace,
-        "description": drop_empty({"purpose": said.description}),
-        "team": drop_empty({"name": said.owner}),
-        "tags": [f"{key}={text}" for key, text in said.labels.items()],
-        "authoritativeDefinitions": [{"type": key, "url": url} for key, url in said.links.items()],
+        "description": drop_empty({"purpose": metadata.description}),
+        "team": drop_empty({"name": metadata.owner}),
+        "tags": [f"{key}={text}" for key, text in metadata.labels.items()],
+        "authoritativeDefinitions": [{"type": key, "url": url} for key, url in metadata.links.items()],
     }
     table = {
         "name": table_name,
@@ -102,32 +102,32 @@ def data_contract(
     return {**drop_empty(contract), "schema": [drop_empty(table)]}
 
 
-def contract_text(contract: Json) -> str:
+def render_contract(contract: Json) -> str:
     """Return a contract as YAML, with keys in their order."""
     return yaml.safe_dump(contract, sort_keys=False, allow_unicode=True, width=110)
 
 
-def _field_properties(struct: Struct) -> list[Json]:
+def _list_properties(struct: Struct) -> list[Json]:
     return [
         drop_empty(
-            {"name": field.name, **_type_json(field.type), "required": not field.nullable, "description": field.doc}
+            {"name": field.name, **_describe_type(field.type), "required": not field.nullable, "description": field.doc}
         )
         for field in struct.fields
     ]
 
 
-def _type_json(spark_type: SparkType) -> Json:
+def _describe_type(spark_type: SparkType) -> Json:
     """Return the logical type of the standard and the physical type of Spark."""
     match spark_type:
         case Struct():
-            return {"logicalType": "object", "physicalType": "STRUCT", "properties": _field_properties(spark_type)}
+            return {"logicalType": "object", "physicalType": "STRUCT", "properties": _list_properties(spark_type)}
         case SparkArray():
-            return {"logicalType": "array", "physicalType": "ARRAY", "items": _type_json(spark_type.element)}
+            return {"logicalType": "array", "physicalType": "ARRAY", "items": _describe_type(spark_type.element)}
         case SparkMap():
             return {
                 "logicalType": "map",
                 "physicalType": "MAP",
-                "map": {"key": _type_json(spark_type.key), "value": _type_json(spark_type.value)},
+                "map": {"key": _describe_type(spark_type.key), "value": _describe_type(spark_type.value)},
             }
         case Decimal():
             return {"logicalType": "number", "physicalType": type_ddl(spark_type)}
@@ -154,7 +154,7 @@ def create_table(
         InvalidSchema: if the definition does not parse.
         SchemactlError: if the message has no columns, a part of it has no column type, or the schema does not define the bytes of a message.
     """
-    struct = columns_of(info, options, release)
+    struct = make_columns(info, options, release)
     if not struct.fields:
         raise SchemactlError("the message has no fields, and a table needs a column")
     doc = comment or message_doc(info, release)

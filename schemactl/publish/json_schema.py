@@ -31,7 +31,7 @@ _DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 _BASE64: Final[Json] = {"type": "string", "contentEncoding": "base64"}
 
 
-def _integer(bits: int, *, signed: bool = True) -> Json:
+def _make_integer(bits: int, *, signed: bool = True) -> Json:
     minimum = -(2 ** (bits - 1)) if signed else 0
     return {"type": "integer", "minimum": minimum, "maximum": 2 ** (bits - signed) - 1}
 
@@ -42,8 +42,8 @@ _FLOATING: Final[Json] = {"anyOf": [{"type": "number"}, {"type": "string", "enum
 _AVRO: Final[Mapping[str, Json]] = {
     "null": {"type": "null"},
     "boolean": {"type": "boolean"},
-    "int": _integer(32),
-    "long": _integer(64),
+    "int": _make_integer(32),
+    "long": _make_integer(64),
     "float": _FLOATING,
     "double": _FLOATING,
     "bytes": _BASE64,
@@ -67,10 +67,10 @@ _JAVA_CLASSES: Final[Mapping[str, Json]] = {
 
 _PRIMITIVES: Final[Mapping[str, Json]] = {
     "boolean": {"type": "boolean"},
-    "byte": _integer(8),
-    "short": _integer(16),
-    "integer": _integer(32),
-    "long": _integer(64),
+    "byte": _make_integer(8),
+    "short": _make_integer(16),
+    "integer": _make_integer(32),
+    "long": _make_integer(64),
     "float": {"type": "number"},
     "double": {"type": "number"},
     "string": {"type": "string"},
@@ -83,7 +83,7 @@ _PRIMITIVES: Final[Mapping[str, Json]] = {
 """The schemas of Pulsar's primitive types, by their Spark type, with times and dates in the format of Spark's JSON."""
 
 
-def _integer_or_text(pattern: str) -> Json:
+def _make_integer_or_text(pattern: str) -> Json:
     return {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": pattern}]}
 
 
@@ -93,10 +93,10 @@ _PROTOBUF: Final[Mapping[str, Json]] = {
     "bool": {"type": "boolean"},
     "string": {"type": "string"},
     "bytes": _BASE64,
-    **dict.fromkeys(("int32", "sint32", "sfixed32"), _integer(32)),
-    **dict.fromkeys(("uint32", "fixed32"), _integer(32, signed=False)),
-    **dict.fromkeys(("int64", "sint64", "sfixed64"), _integer_or_text("^-?[0-9]+$")),
-    **dict.fromkeys(("uint64", "fixed64"), _integer_or_text("^[0-9]+$")),
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), _make_integer(32)),
+    **dict.fromkeys(("uint32", "fixed32"), _make_integer(32, signed=False)),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), _make_integer_or_text("^-?[0-9]+$")),
+    **dict.fromkeys(("uint64", "fixed64"), _make_integer_or_text("^[0-9]+$")),
 }
 """The JSON mapping of protobuf: https://protobuf.dev/programming-guides/json/"""
 
@@ -126,10 +126,10 @@ _WELL_KNOWN: Final[Mapping[str, Json]] = {
 }
 
 
-def json_schema(info: SchemaInfo, release: Release, *, title: str = "", description: str = "") -> Json:
-    """Return the self-contained JSON Schema of a topic's messages. Raises as `SchemaWriter.message`."""
+def make_json_schema(info: SchemaInfo, release: Release, *, title: str = "", description: str = "") -> Json:
+    """Return the self-contained JSON Schema of a topic's messages. Raises as `SchemaWriter.convert`."""
     writer = SchemaWriter("#/definitions/", release)
-    value = writer.message(info)
+    value = writer.convert(info)
     # The root is inlined, because a document that starts with a reference is hard to read.
     root = value.get("$ref", "").removeprefix("#/definitions/")
     doc = writer.types[root].get("description", "") if root else ""
@@ -153,8 +153,10 @@ def _has_reference(value: Any, place: str) -> bool:
     return isinstance(value, list) and any(_has_reference(part, place) for part in value)
 
 
-def describes_payload(info: SchemaInfo) -> bool:
-    """Return whether a schema, which is not a KEY_VALUE, defines the bytes of a message."""
+def has_payload(info: SchemaInfo) -> bool:
+    """Return whether a schema defines the bytes of a message; a KEY_VALUE if both its parts do."""
+    if pair := get_pair(info):
+        return all(map(has_payload, pair.halves.values()))
     schema_spec = spec(info)
     is_protobuf = schema_spec.language == "protobuf" or info.proto is not None
     return schema_spec.payload in ("avro", "json") or is_protobuf or schema_spec.spark in _PRIMITIVES
@@ -178,7 +180,7 @@ class SchemaWriter:
         self._protobuf: tuple[str, str] | None = None
         self._comments: Mapping[str, str] = {}
 
-    def message(self, info: SchemaInfo) -> Json:
+    def convert(self, info: SchemaInfo) -> Json:
         """Return the schema of a message's value; a KEY_VALUE is an object with a key and a value.
 
         Raises:
@@ -186,19 +188,19 @@ class SchemaWriter:
             SchemactlError: if the schema does not define the bytes of a message.
         """
         if pair := get_pair(info):
-            parts = {name: {"anyOf": [self.message(part), {"type": "null"}]} for name, part in pair.halves.items()}
+            parts = {name: {"anyOf": [self.convert(part), {"type": "null"}]} for name, part in pair.halves.items()}
             return {"type": "object", "properties": parts}
         schema_spec = spec(info)
         if schema_spec.payload in ("avro", "json"):
-            return self._avro_schema(parse(info.schema, self.release))
+            return self._convert_avro(parse(info.schema, self.release))
         native = info if schema_spec.language == "protobuf" else info.proto
         if native is not None:
             definition = protobuf.load("definition").parse(native.schema)
             self._protobuf = definition.identity
             self._comments = native.comments()
-            return self._message_schema(definition.root)
-        if not describes_payload(info):
-            raise unknown_payload(info)
+            return self._convert_message(definition.root)
+        if not has_payload(info):
+            raise make_payload_error(info)
         return _PRIMITIVES[schema_spec.spark]
 
     def list_types(self) -> frozenset[str]:
@@ -219,40 +221,40 @@ class SchemaWriter:
         if is_new:
             # A reference is a URI, and AsyncAPI allows only ASCII in names.
             plain = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
-            self._names_by_key[key] = free_name(plain, self.types)
+            self._names_by_key[key] = find_free_name(plain, self.types)
             self.types[self._names_by_key[key]] = {} if plain == name else {"title": name}
         return {"$ref": self._place + self._names_by_key[key]}, self._names_by_key[key] if is_new else ""
 
-    def _avro_schema(self, schema: avro.Schema) -> Json:
+    def _convert_avro(self, schema: avro.Schema) -> Json:
         match schema:
             case avro.Primitive():
                 return _add_logical_type(_AVRO[schema.type], schema)
             case avro.Array():
                 # A text or an object for some of Java's classes.
-                array = {"type": "array", "items": self._avro_schema(schema.items)}
+                array = {"type": "array", "items": self._convert_avro(schema.items)}
                 java_class = schema.properties.get("java-class")
                 value = schema.items.fields_by_name.get("value") if isinstance(schema.items, avro.Record) else None
                 if java_class == "java.util.Map" and value:
                     return {
                         **array,
                         "type": ["array", "object"],
-                        "additionalProperties": self._avro_schema(value.schema),
+                        "additionalProperties": self._convert_avro(value.schema),
                     }
                 return {**array, "type": ["array", "string"]} if java_class == "[C" else array
             case avro.Map():
-                return {"type": "object", "additionalProperties": self._avro_schema(schema.values)}
+                return {"type": "object", "additionalProperties": self._convert_avro(schema.values)}
             case avro.Union():
-                return {"anyOf": [self._avro_schema(branch) for branch in schema.branches]}
+                return {"anyOf": [self._convert_avro(branch) for branch in schema.branches]}
             case avro.Fixed():
                 return _add_logical_type(_BASE64, schema)
-        reference, name = self._refer(self._avro_types.key(schema), schema.full_name)
+        reference, name = self._refer(self._avro_types.make_key(schema), schema.full_name)
         if name:
             doc = drop_empty({"description": schema.doc})
             if isinstance(schema, avro.Enum):
                 self.types[name].update({"type": "string", "enum": [*schema.symbols], **doc})
             else:
                 properties = {
-                    field.name: _add_doc(self._avro_schema(field.schema), field.doc) for field in schema.fields
+                    field.name: _add_doc(self._convert_avro(field.schema), field.doc) for field in schema.fields
                 }
                 # A null field may be missing; readers of JSON do not apply defaults.
                 required = [field.name for field in schema.fields if not _may_be_null(field.schema)]
@@ -261,7 +263,7 @@ class SchemaWriter:
                 )
         return reference
 
-    def _message_schema(self, message: Any) -> Json:
+    def _convert_message(self, message: Any) -> Json:
         reference, name = self._refer((self._protobuf, message.full_name), message.full_name)
         if name:
             kinds, doc_of = protobuf.load("kinds"), protobuf.load("definition").get_doc
@@ -272,7 +274,7 @@ class SchemaWriter:
                     "type": "object",
                     **drop_empty({"description": self._comments.get(message.pointer)}),
                     "properties": {
-                        field.json_name: _add_doc(self._field_schema(field), doc_of(field, self._comments))
+                        field.json_name: _add_doc(self._convert_field(field), doc_of(field, self._comments))
                         for field in fields
                     },
                     **drop_empty({"required": required}),
@@ -280,19 +282,19 @@ class SchemaWriter:
             )
         return reference
 
-    def _field_schema(self, field: Any) -> Json:
+    def _convert_field(self, field: Any) -> Json:
         kinds = protobuf.load("kinds")
         if field.cardinality == kinds.MAP:
-            return {"type": "object", "additionalProperties": self._value_schema(field.value)}
-        value = self._value_schema(field)
+            return {"type": "object", "additionalProperties": self._convert_value(field.value)}
+        value = self._convert_value(field)
         return {"type": "array", "items": value} if field.is_repeated else value
 
-    def _value_schema(self, field: Any) -> Json:
+    def _convert_value(self, field: Any) -> Json:
         kinds = protobuf.load("kinds")
         if field.type_name in _WELL_KNOWN:
             return _WELL_KNOWN[field.type_name]
         if field.is_message:
-            return self._message_schema(field.message_type)
+            return self._convert_message(field.message_type)
         if field.kind == kinds.ENUM:
             names = [*field.enum.numbers()]
             # A number without a name in this version stays a number.
@@ -308,7 +310,7 @@ class _AvroTypes:
         self._references: dict[avro.NamedSchema, list[avro.NamedSchema]] = {}
         self._keys: dict[avro.NamedSchema, object] = {}
 
-    def key(self, schema: avro.NamedSchema) -> object:
+    def make_key(self, schema: avro.NamedSchema) -> object:
         """Return a value that is equal for types with the same definition, the types inside of it included."""
         if schema not in self._keys:
             inner_types = {schema}
@@ -375,7 +377,7 @@ def drop_empty(values: Json) -> Json:
     return {key: value for key, value in values.items() if value not in (None, "", [], {})}
 
 
-def columns_of(info: SchemaInfo, options: StructOptions, release: Release) -> Struct:
+def make_columns(info: SchemaInfo, options: StructOptions, release: Release) -> Struct:
     """Return the columns of decoded messages.
 
     Raises:
@@ -384,16 +386,16 @@ def columns_of(info: SchemaInfo, options: StructOptions, release: Release) -> St
     """
     columns = struct_of(info, options, release)
     if columns is None:
-        raise unknown_payload(info)
+        raise make_payload_error(info)
     return columns
 
 
-def unknown_payload(info: SchemaInfo) -> SchemactlError:
+def make_payload_error(info: SchemaInfo) -> SchemactlError:
     """Return the error for a schema that does not define the bytes of a message."""
     return SchemactlError(f"a schema of type {info.type.name} does not describe the bytes of a message")
 
 
-def free_name(name: str, taken: Container[str]) -> str:
+def find_free_name(name: str, taken: Container[str]) -> str:
     """Return `name`, with a numeric suffix if it is taken: `name_2`."""
     if name not in taken:
         return name

@@ -45,7 +45,7 @@ class RepositoryLinks:
         return f"{self._prefix}/edit/{self.ref}/{quote(path)}" if self.url and "bitbucket" not in self.url else ""
 
 
-def web_address(remote: str) -> str:
+def find_web_address(remote: str) -> str:
     """Return the address of the web pages of a remote's URL, or "" for a path or an unknown form."""
     remote = remote.strip()
     if match := re.fullmatch(r"(?:ssh://)?[\w.-]+@([\w.-]+)(?::\d+/|[:/])(.+?)(?:\.git)?/?", remote):

@@ -40,7 +40,7 @@ _SPAN_MS: Final = 365 * 86_400_000
 _DAY_MICROS: Final = 86_400_000_000
 
 
-def plausible(
+def generate_messages(
     schema: Definition | KeyValue, number: int, *, name: str, seed: int, options: Options = _NO_OPTIONS
 ) -> Iterator[tuple[SampleMessage, Any]]:
     """Yield messages of a schema without end, each with its decoded value; the same seed yields the same messages.
@@ -52,11 +52,11 @@ def plausible(
         seed: any number.
         options: the options of the codec that writes them.
 
-    Raises as `values`.
+    Raises as `generate_values`.
     """
     codec = Codec([Version(number, schema)], options=find_options(schema, options))
     random = Random(f"{seed} {name} {number}")  # noqa: S311  plausible, not secret
-    for value in values(schema, name, random, options):
+    for value in generate_values(schema, name, random, options):
         message = SampleMessage(codec.encode_one(value, number), number, codec.encode_key(value, number))
         yield message, codec.decode_one(message.payload, number, message.key)
 
@@ -79,41 +79,43 @@ def explain_omissions(schema: Definition | KeyValue) -> str:
     return f"records inside of {depth} others are left out: with them, the message has more than {MAX_COLUMNS:,} parts"
 
 
-def values(schema: Definition | KeyValue, name: str, random: Random, options: Options = _NO_OPTIONS) -> Iterator[Any]:
+def generate_values(
+    schema: Definition | KeyValue, name: str, random: Random, options: Options = _NO_OPTIONS
+) -> Iterator[Any]:
     """Yield values of the schema without end, as its codec takes them; `name` serves as field name of a value without fields.
 
     Raises:
         Unwritable: if no value exists, because an enum has no symbols or a record always contains itself.
         CodecError: if the schema's type has no codec, or its definition cannot be used.
     """
-    make = _value_maker(schema, name, random, find_options(schema, options))
+    make = _choose_maker(schema, name, random, find_options(schema, options))
     while True:
         yield make()
 
 
-def _value_maker(schema: Definition | KeyValue, name: str, random: Random, options: Options) -> Callable[[], Any]:
+def _choose_maker(schema: Definition | KeyValue, name: str, random: Random, options: Options) -> Callable[[], Any]:
     if isinstance(schema, KeyValue):
-        key = _value_maker(schema.key, "id", random, options)
-        value = _value_maker(schema.value, name, random, options)
+        key = _choose_maker(schema.key, "id", random, options)
+        value = _choose_maker(schema.value, name, random, options)
         return lambda: {"key": key(), "value": value()}
     if schema.type in ("AVRO", "JSON"):
         shape = make_shape(parse(schema.text), options)
         generator = _ValueGenerator(random, frozenset(_find_uuid_fields(parse_json(schema.text), name)))
-        return lambda: generator.whole_avro_value(shape, name)
+        return lambda: generator.make_whole_avro_value(shape, name)
     generator = _ValueGenerator(random, frozenset())
     if schema.type in ("PROTOBUF", "PROTOBUF_NATIVE"):
         message = load_root(schema, options).shape
-        return lambda: generator.whole_message(message)
+        return lambda: generator.make_whole_message(message)
     if schema.type == "LOCAL_TIME" and options.nanoseconds == "bigint":
-        return lambda: generator.time() * 1000
+        return lambda: generator.make_time() * 1000
     if schema.type in ("TIME", "LOCAL_TIME"):
-        return generator.time
+        return generator.make_time
     # A column of nanoseconds also takes Python's times.
     kind = get_column_type(schema, replace(options, nanoseconds="truncated"))[0]
     if "__charset" in schema.properties:
         # Every charset has these characters.
         return lambda: _make_text(name, random).encode("ascii", "ignore").decode()
-    return lambda: generator.column_value(kind, name)
+    return lambda: generator.make_column_value(kind, name)
 
 
 def _find_uuid_fields(part: Any, name: str) -> Iterator[str]:
@@ -136,32 +138,32 @@ class _ValueGenerator:
         self._uuid_fields = uuid_fields
         self._values_left = _MAX_VALUES
 
-    def whole_avro_value(self, shape: Shape, name: str) -> Any:
+    def make_whole_avro_value(self, shape: Shape, name: str) -> Any:
         """Return a value of an Avro schema; `name` is the field name of a value without fields."""
         self._values_left = _MAX_VALUES
-        return self.avro_value(shape, name, 0)
+        return self.make_avro_value(shape, name, 0)
 
-    def whole_message(self, shape: Message) -> dict[str, Any]:
+    def make_whole_message(self, shape: Message) -> dict[str, Any]:
         """Return a protobuf message."""
         self._values_left = _MAX_VALUES
-        return self.message(shape, 0)
+        return self.make_message(shape, 0)
 
-    def avro_value(self, shape: Shape, name: str, depth: int) -> Any:
+    def make_avro_value(self, shape: Shape, name: str, depth: int) -> Any:
         """Return a value of an Avro schema for a field called `name`, inside `depth` records."""
         self._values_left -= 1
         match shape:
             case Leaf():
-                return self._leaf_value(shape, name)
+                return self._make_leaf_value(shape, name)
             case Group():
-                return {name: self.avro_value(part, name, depth + 1) for name, part in shape.fields.items()}
+                return {name: self.make_avro_value(part, name, depth + 1) for name, part in shape.fields.items()}
             case Choice():
-                return self._union_value(shape, name, depth)
+                return self._make_union_value(shape, name, depth)
         if isinstance(shape.schema, MapType):
             return {
-                _make_text("key", self._random): self.avro_value(shape.part, name, depth)
+                _make_text("key", self._random): self.make_avro_value(shape.part, name, depth)
                 for _ in self._choose_length(depth)
             }
-        return [self.avro_value(shape.part, name, depth) for _ in self._choose_length(depth)]
+        return [self.make_avro_value(shape.part, name, depth) for _ in self._choose_length(depth)]
 
     def _choose_length(self, depth: int) -> range:
         """Return the indices of a list inside `depth` records: fewer for a greater depth."""
@@ -174,7 +176,7 @@ class _ValueGenerator:
     def _should_be_null(self, depth: int) -> bool:
         return self._should_end(depth) or self._random.random() < _NULL_SHARE * (1 + depth)
 
-    def _union_value(self, shape: Choice, name: str, depth: int) -> Any:
+    def _make_union_value(self, shape: Choice, name: str, depth: int) -> Any:
         branches = [
             (part, member) for part, member in zip(shape.branches, shape.members, strict=True) if part is not None
         ]
@@ -184,12 +186,12 @@ class _ValueGenerator:
         if self._should_end(depth):
             branches = [branch for branch in branches if not isinstance(branch[0], Group)] or branches
         part, chosen_member = self._random.choice(branches)
-        value = self.avro_value(part, name, depth)
+        value = self.make_avro_value(part, name, depth)
         if chosen_member is None:
             return value
         return {member: value if member == chosen_member else None for member in shape.members if member is not None}
 
-    def _leaf_value(self, shape: Leaf, name: str) -> Any:
+    def _make_leaf_value(self, shape: Leaf, name: str) -> Any:
         schema = shape.schema
         if isinstance(schema, EnumType):
             if not schema.symbols:
@@ -204,16 +206,16 @@ class _ValueGenerator:
         if isinstance(schema, FixedType):
             return self._random.randbytes(schema.size)
         if schema.logical == "time-micros":
-            return self.time()
+            return self.make_time()
         if schema.type == "string" and name in self._uuid_fields:
             return _make_text("uuid", self._random)
-        return self.column_value(shape.type, name)
+        return self.make_column_value(shape.type, name)
 
-    def time(self) -> int:
+    def make_time(self) -> int:
         """Return a time of day in microseconds, rounded to seconds."""
         return self._random.randrange(0, _DAY_MICROS, 1_000_000)
 
-    def column_value(self, kind: pa.DataType, name: str) -> Any:
+    def make_column_value(self, kind: pa.DataType, name: str) -> Any:
         """Return a value for a column of a scalar type."""
         random = self._random
         if pa.types.is_null(kind):
@@ -236,7 +238,7 @@ class _ValueGenerator:
     def _choose_time(self) -> datetime:
         return _FIRST_TIME + timedelta(milliseconds=self._random.randrange(_SPAN_MS))
 
-    def message(self, shape: Message, depth: int) -> dict[str, Any]:
+    def make_message(self, shape: Message, depth: int) -> dict[str, Any]:
         """Return a protobuf message inside `depth` others."""
         chosen_parts: dict[str, str] = {}
         for part in shape.parts:
@@ -245,31 +247,31 @@ class _ValueGenerator:
                 if self._random.random() < 0.5:
                     chosen_parts[part.oneof] = part.name
         parts = [part for part in shape.parts if part.oneof is None or chosen_parts[part.oneof] == part.name]
-        values = {part.name: self._part_value(part, depth) for part in parts}
+        values = {part.name: self._make_part_value(part, depth) for part in parts}
         return {name: value for name, value in values.items() if value is not None}
 
-    def _part_value(self, part: MessagePart, depth: int) -> Any:
+    def _make_part_value(self, part: MessagePart, depth: int) -> Any:
         if part.key is not None:
-            keys = (self._protobuf_value(part.key, "key", depth) for _ in self._choose_length(depth))
-            return {key: self._protobuf_value(part.shape, part.name, depth) for key in keys}
+            keys = (self._make_protobuf_value(part.key, "key", depth) for _ in self._choose_length(depth))
+            return {key: self._make_protobuf_value(part.shape, part.name, depth) for key in keys}
         if part.repeated:
-            return [self._protobuf_value(part.shape, part.name, depth) for _ in self._choose_length(depth)]
+            return [self._make_protobuf_value(part.shape, part.name, depth) for _ in self._choose_length(depth)]
         if part.presence and not part.required and self._should_be_null(depth):
             return None
-        return self._protobuf_value(part.shape, part.name, depth)
+        return self._make_protobuf_value(part.shape, part.name, depth)
 
-    def _protobuf_value(self, shape: Scalar | Moment | Message, name: str, depth: int) -> Any:
+    def _make_protobuf_value(self, shape: Scalar | Moment | Message, name: str, depth: int) -> Any:
         self._values_left -= 1
         if isinstance(shape, Message):
-            return self.message(shape, depth + 1)
+            return self.make_message(shape, depth + 1)
         if isinstance(shape, Moment):
-            return self.column_value(shape.type, name)
+            return self.make_column_value(shape.type, name)
         if shape.names is not None:
             return self._random.choice([*shape.names.values()])
         if shape.kind in ("uint32", "fixed32", "uint64", "fixed64"):
             # Unsigned numbers have wider columns.
             return _make_number(name, self._random, bits=int(shape.kind[-2:]), whole=True)
-        return self.column_value(shape.type, name)
+        return self.make_column_value(shape.type, name)
 
 
 # Values by field name

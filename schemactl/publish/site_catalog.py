@@ -25,7 +25,7 @@ from schemactl.formats.avro.schema import parts
 from schemactl.formats.part_changes import PartChange, find_part_changes
 from schemactl.history import History
 from schemactl.publish.repository_links import RepositoryLinks
-from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, field_rows, list_paths, trace_fields
+from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, list_field_rows, list_paths, trace_fields
 from schemactl.publish.site_text import shorten_label
 from schemactl.publish.site_verdicts import READER_WINDOW, TopicVerdicts, judge_topic
 
@@ -108,7 +108,7 @@ class SiteContent:
             number=number,
             info=info,
             doc=self._read(message_doc, info) or "",
-            type_docs=self._read(type_docs, info) or {},
+            type_docs=self._read(read_type_docs, info) or {},
             strategy=strategy.value,
             level=level,
             rows=self._read_rows(info, options),
@@ -122,17 +122,17 @@ class SiteContent:
             kinds=self.history.find_current_kinds(name),
         )
 
-    def without_schema(self, names: Sequence[TopicName]) -> list[TopicName]:
+    def list_topics_without_schema(self, names: Sequence[TopicName]) -> list[TopicName]:
         """Return the declared topics among `names` that never had a schema."""
         topics = {name: self.catalog.topics[name] for name in names}
         return [name for name, topic in topics.items() if not topic.versions and not topic.deleted]
 
-    def namespaces(self) -> list[NamespaceName]:
+    def list_namespaces(self) -> list[NamespaceName]:
         """Return the namespaces that are declared or have topics."""
         return sorted({*self.catalog.namespaces, *(name.namespace_name for name in self.catalog.topics)})
 
     def _read_rows(self, info: SchemaInfo, options: StructOptions | None = None) -> list[FieldRow]:
-        return self._read(partial(field_rows, options=options), info) or []
+        return self._read(partial(list_field_rows, options=options), info) or []
 
     def _read(self, read: Callable[[SchemaInfo, Release], _T], info: SchemaInfo) -> _T | None:
         """Return the result of `read`, or None if the definition does not parse."""
@@ -324,7 +324,7 @@ class TopicTypes(NamedTuple):
     """The named types of a topic's definition in force.
 
     Attributes:
-        message_types: see `message_types`.
+        message_types: see `find_message_types`.
         is_complete: whether the rows of the types are complete.
         changes: for each change of one of the types in a version: its name, the commit, the part, the text, and the version.
     """
@@ -367,7 +367,7 @@ def list_types(entry: TopicEntry) -> TopicTypes:
                 text = f"{change.sign} {change.text}"
                 changes.append((names[holder], version.commit, change.part, text, version.number))
     return TopicTypes(
-        entry.name, frozenset(message_types(entry.rows)), definitions, len(entry.rows) < MAX_ROWS, tuple(changes)
+        entry.name, frozenset(find_message_types(entry.rows)), definitions, len(entry.rows) < MAX_ROWS, tuple(changes)
     )
 
 
@@ -409,7 +409,7 @@ class TypeUses(dict[str, TypeUse]):
             for name in use.uses & self.keys():
                 self[name].used_by.add(use.name)
 
-    def edges(self, type_box: Callable[[str], Box], topic_box: Callable[[TopicName], Box]) -> tuple[Edges, Edges]:
+    def list_edges(self, type_box: Callable[[str], Box], topic_box: Callable[[TopicName], Box]) -> tuple[Edges, Edges]:
         """Return the users and the parts of each box; the parts of a topic are the types of its messages."""
         parts = {
             type_box(use.name): [type_box(name) for name in sorted(use.uses & self.keys())] for use in self.values()
@@ -423,10 +423,10 @@ class TypeUses(dict[str, TypeUse]):
         return users, parts
 
 
-def type_docs(info: SchemaInfo, release: Release) -> dict[str, str]:
-    """Return the documentation of the documented named types, by full name. Raises as `field_rows`."""
+def read_type_docs(info: SchemaInfo, release: Release) -> dict[str, str]:
+    """Return the documentation of the documented named types, by full name. Raises as `list_field_rows`."""
     if pair := get_pair(info):
-        key, value = (type_docs(part, release) for part in pair.halves.values())
+        key, value = (read_type_docs(part, release) for part in pair.halves.values())
         return key | value
     if native := protobuf_of(info):
         comments = native.comments().items()
@@ -441,7 +441,7 @@ def type_docs(info: SchemaInfo, release: Release) -> dict[str, str]:
     }
 
 
-def message_types(rows: Sequence[FieldRow]) -> set[str]:
+def find_message_types(rows: Sequence[FieldRow]) -> set[str]:
     """Return the full name of the message type, or the names of key and value of a KEY_VALUE."""
     names: set[str] = set()
     is_key_value = False
@@ -454,7 +454,7 @@ def message_types(rows: Sequence[FieldRow]) -> set[str]:
     return names
 
 
-def graph(middle: Box, users: Edges, parts: Edges) -> str:
+def draw_graph(middle: Box, users: Edges, parts: Edges) -> str:
     """Return the graph around a type as SVG, users to the left and parts to the right, or "" without users and parts.
 
     Args:

@@ -113,7 +113,7 @@ class Event:
             return self.verdict.text
         return self.chip
 
-    def value(self) -> dict[str, Any]:
+    def to_value(self) -> dict[str, Any]:
         """Return the JSON value, without what is empty."""
         verdict = self.verdict
         values = {
@@ -241,7 +241,7 @@ def _list_policy_events(
         if before != after:
             details.append(f"{key}: {before} is now {after}")
     if details:
-        yield Event(commit, "policy", name, _title(name), chip="policy", details=details, owner=owner)
+        yield Event(commit, "policy", name, _name_subject(name), chip="policy", details=details, owner=owner)
 
 
 def _list_deprecation_events(
@@ -250,9 +250,9 @@ def _list_deprecation_events(
     if new and new != old:
         chip = f"remove after {new.remove_after}" if new.remove_after else "deprecated"
         note = f"Use {new.use.schema_id} instead." if new.use else ""
-        yield Event(commit, "deprecation", name, _title(name), chip=chip, note=note, owner=owner)
+        yield Event(commit, "deprecation", name, _name_subject(name), chip=chip, note=note, owner=owner)
     elif old and not new:
-        yield Event(commit, "deprecation", name, _title(name), chip="no longer deprecated", owner=owner)
+        yield Event(commit, "deprecation", name, _name_subject(name), chip="no longer deprecated", owner=owner)
 
 
 def _list_client_events(
@@ -275,7 +275,7 @@ def _list_client_events(
         yield Event(commit, "clients", name, name.topic, chip=chip, details=details, owner=owner)
 
 
-def _title(name: NamespaceName | TopicName) -> str:
+def _name_subject(name: NamespaceName | TopicName) -> str:
     return name.topic if isinstance(name, TopicName) else str(name)
 
 

@@ -70,7 +70,7 @@ class Piece(NamedTuple):
     name: str = ""
 
 
-def field_rows(info: SchemaInfo, release: Release, options: StructOptions | None = None) -> list[FieldRow]:
+def list_field_rows(info: SchemaInfo, release: Release, options: StructOptions | None = None) -> list[FieldRow]:
     """Return the fields of a message, at most MAX_ROWS of them; a message that is not a record has one row, `value`.
 
     Args:
@@ -81,13 +81,13 @@ def field_rows(info: SchemaInfo, release: Release, options: StructOptions | None
     Raises:
         InvalidSchema: if the definition does not parse.
     """
-    return [*islice(_schema_rows(info, release, options), MAX_ROWS)]
+    return [*islice(_list_schema_rows(info, release, options), MAX_ROWS)]
 
 
-def _schema_rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> Iterator[FieldRow]:
+def _list_schema_rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> Iterator[FieldRow]:
     if pair := get_pair(info):
         for name, part in pair.halves.items():
-            rows = [*_schema_rows(part, release, options)]
+            rows = [*_list_schema_rows(part, release, options)]
             if [row.name for row in rows] == ["value"]:
                 yield replace(rows[0], name=name)
                 continue
@@ -104,24 +104,24 @@ def _schema_rows(info: SchemaInfo, release: Release, options: StructOptions | No
     native = protobuf_of(info)
     if native is not None:
         root = protobuf.load("definition").parse(native.schema).root
-        yield from _message_rows(root, spark, 0, frozenset(), native.comments())
+        yield from _list_message_rows(root, spark, 0, frozenset(), native.comments())
     elif schema_spec.language == "avro":
         root = parse(info.schema, release)
         if isinstance(root, avro.Record):
-            yield from _record_rows(root, spark, 0, frozenset())
+            yield from _list_record_rows(root, spark, 0, frozenset())
         else:
-            yield from _value_rows("value", root, spark, 0, frozenset(), doc=avro.doc_of(root))
+            yield from _list_value_rows("value", root, spark, 0, frozenset(), doc=avro.doc_of(root))
     else:
         yield FieldRow(0, "value", (Piece(info.type.name),), spark=_format_ddl(spark))
 
 
-def _record_rows(
+def _list_record_rows(
     record: avro.Record, spark: SparkType | None, depth: int, parents: frozenset[str]
 ) -> Iterator[FieldRow]:
-    columns = _columns_by_name(spark)
+    columns = _map_columns(spark)
     for avro_field in record.fields:
         column = columns.get(avro_field.name)
-        yield from _value_rows(
+        yield from _list_value_rows(
             avro_field.name,
             avro_field.schema,
             column.type if column else None,
@@ -134,11 +134,11 @@ def _record_rows(
         )
 
 
-def _columns_by_name(spark: SparkType | None) -> dict[str, SparkField]:
+def _map_columns(spark: SparkType | None) -> dict[str, SparkField]:
     return {field.name: field for field in spark.fields} if isinstance(spark, Struct) else {}
 
 
-def _value_rows(
+def _list_value_rows(
     name: str, schema: avro.Schema, spark: SparkType | None, depth: int, parents: frozenset[str], **attributes: Any
 ) -> Iterator[FieldRow]:
     """Yield the row of a value, and below it the rows of its records, except records that contain the value."""
@@ -148,7 +148,7 @@ def _value_rows(
     yield FieldRow(
         depth,
         name,
-        tuple(_avro_pieces(schema)),
+        tuple(_spell_avro_type(schema)),
         _find_logical_type(schema),
         spark="" if records else _format_ddl(spark),
         symbols=enums[0].symbols if len(enums) == 1 else (),
@@ -156,7 +156,7 @@ def _value_rows(
     )
     for record, path in records:
         if record.full_name not in parents:
-            for row in _record_rows(record, _follow_path(spark, path), depth + 1, parents):
+            for row in _list_record_rows(record, _follow_path(spark, path), depth + 1, parents):
                 is_branch = len(records) > 1 and row.depth == depth + 1
                 yield replace(row, branch=record.name) if is_branch else row
 
@@ -186,22 +186,22 @@ def _follow_path(spark: SparkType | None, path: tuple[str, ...]) -> SparkType | 
             case SparkMap():
                 spark = spark.value
             case Struct():
-                field = _columns_by_name(spark).get(step)
+                field = _map_columns(spark).get(step)
                 spark = field.type if field else None
     return spark
 
 
-def _avro_pieces(schema: avro.Schema) -> Iterator[Piece]:
+def _spell_avro_type(schema: avro.Schema) -> Iterator[Piece]:
     match schema:
         case avro.Array() | avro.Map():
             yield Piece(f"{schema.type}<")
-            yield from _avro_pieces(schema.items if isinstance(schema, avro.Array) else schema.values)
+            yield from _spell_avro_type(schema.items if isinstance(schema, avro.Array) else schema.values)
             yield Piece(">")
         case avro.Union():
             for number, branch in enumerate(schema.branches):
                 if number:
                     yield Piece(" | ")
-                yield from _avro_pieces(branch)
+                yield from _spell_avro_type(branch)
         case avro.Primitive():
             yield Piece(schema.type)
         case _:
@@ -223,11 +223,11 @@ def _find_logical_type(schema: avro.Schema) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _message_rows(
+def _list_message_rows(
     message: Any, spark: SparkType | None, depth: int, parents: frozenset[str], comments: Mapping[str, str]
 ) -> Iterator[FieldRow]:
     kinds, definitions = protobuf.load("kinds"), protobuf.load("definition")
-    columns = _columns_by_name(spark)
+    columns = _map_columns(spark)
     parents |= {message.full_name}
     for number, proto_field in sorted(message.fields().items()):
         value = proto_field.value
@@ -241,18 +241,20 @@ def _message_rows(
         yield FieldRow(
             depth,
             proto_field.name,
-            (*_protobuf_pieces(proto_field, Piece(short, value.type_name), kinds), Piece(f" = {number}")),
+            (*_spell_protobuf_type(proto_field, Piece(short, value.type_name), kinds), Piece(f" = {number}")),
             doc="\n".join(filter(None, (definitions.get_doc(proto_field, comments), oneof_note))),
             holder=message.full_name,
-            spark=_format_ddl(column.type) if column and not isinstance(_element_type(column.type), Struct) else "",
+            spark=_format_ddl(column.type)
+            if column and not isinstance(_find_element_type(column.type), Struct)
+            else "",
             symbols=tuple(value.enum.numbers()) if value.kind == kinds.ENUM else (),
         )
         if nested is not None and nested.full_name not in parents:
-            nested_spark = _element_type(column.type) if column else None
-            yield from _message_rows(nested, nested_spark, depth + 1, parents, comments)
+            nested_spark = _find_element_type(column.type) if column else None
+            yield from _list_message_rows(nested, nested_spark, depth + 1, parents, comments)
 
 
-def _protobuf_pieces(field: Any, value: Piece, kinds: Any) -> Iterator[Piece]:
+def _spell_protobuf_type(field: Any, value: Piece, kinds: Any) -> Iterator[Piece]:
     """Yield the type of a field; `value` is the type of one value."""
     if field.cardinality == kinds.MAP:
         yield Piece(f"map<{kinds.KIND_NAMES[field.message_type.fields()[1].kind]}, ")
@@ -263,7 +265,7 @@ def _protobuf_pieces(field: Any, value: Piece, kinds: Any) -> Iterator[Piece]:
         yield Piece(">")
 
 
-def _element_type(spark: SparkType) -> SparkType:
+def _find_element_type(spark: SparkType) -> SparkType:
     match spark:
         case SparkArray():
             return spark.element
@@ -358,7 +360,7 @@ def trace_fields(
 def _continue_life(life: FieldLife, row: FieldRow, version: SchemaVersion, previous: SchemaVersion | None) -> FieldLife:
     if row == life.row:
         return life
-    old_type, new_type = _type_text(life.row), _type_text(row)
+    old_type, new_type = _format_type(life.row), _format_type(row)
     if old_type != new_type and previous:
         types = (*life.types, (old_type, life.type_since, previous.number))
         life = replace(life, types=types, type_since=version.number)
@@ -369,7 +371,7 @@ def _continue_life(life: FieldLife, row: FieldRow, version: SchemaVersion, previ
     return replace(life, row=row)
 
 
-def _type_text(row: FieldRow) -> str:
+def _format_type(row: FieldRow) -> str:
     return re.sub(r" = \d+$", "", row.type_text) + (f" ({row.logical})" if row.logical else "")
 
 

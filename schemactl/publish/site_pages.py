@@ -38,7 +38,7 @@ from schemactl.formats import ReadingAnswer, spec
 from schemactl.formats.part_changes import PartChange
 from schemactl.history.versions import Progress, no_progress
 from schemactl.publish import restricted_pickle
-from schemactl.publish.sample_messages import values
+from schemactl.publish.sample_messages import generate_values
 from schemactl.publish.site_catalog import (
     Box,
     SiteContent,
@@ -48,7 +48,7 @@ from schemactl.publish.site_catalog import (
     TypeUse,
     TypeUses,
     VersionEntry,
-    graph,
+    draw_graph,
     list_types,
 )
 from schemactl.publish.site_definitions import (
@@ -74,10 +74,10 @@ from schemactl.publish.site_flow import draw_flow
 from schemactl.publish.site_text import (
     clean_value,
     escape_code,
+    find_service_url,
     highlight,
     plain_text,
     render_markdown,
-    service_url,
     write_snippets,
 )
 from schemactl.publish.site_verdicts import (
@@ -87,8 +87,8 @@ from schemactl.publish.site_verdicts import (
     TopicVerdicts,
     Verdict,
     count_broken,
+    format_span,
     group_reasons,
-    span_text,
 )
 
 _FEED_ENTRIES: Final = 100
@@ -396,7 +396,7 @@ class Site:
             "event_id": _event_id,
             "month_page": _find_month_page,
             "row_paths": list_paths,
-            "spans": span_text,
+            "spans": format_span,
             "strip": draw_strip,
             "answers": _draw_answers,
             "grouped": group_reasons,
@@ -459,9 +459,9 @@ class Site:
                 entry.topic.unload()
                 self._add_topic(name, facts)
             progress(number, len(names))
-        for name in self._content.without_schema(names):
+        for name in self._content.list_topics_without_schema(names):
             self._list_topic(name)
-        owners = {name: self._content.catalog.metadata(name).owner for name in self._content.namespaces()}
+        owners = {name: self._content.catalog.metadata(name).owner for name in self._content.list_namespaces()}
         selected = {name.namespace_name for name in names}
         self._events += [
             event
@@ -483,7 +483,7 @@ class Site:
         for event in self._events:
             events_by_namespace[event.namespace].append(event)
             events_by_owner[event.owner].append(event)
-        for namespace in self._content.namespaces():
+        for namespace in self._content.list_namespaces():
             self._write_namespace(namespace, events_by_namespace[namespace])
         for owner, topics in self._owned.items():
             self._write_owner(owner, topics, events_by_owner[owner])
@@ -628,7 +628,7 @@ class Site:
             module=".".join(self._paths[name]),
             target_name=self._client_target.name if self._client_target else "",
             definition=cut_definition(list_compact_lines(entry.info)),
-            example=example_of(entry.info, name),
+            example=make_example(entry.info, name),
             version_link=lambda number: self._version_page(name, number).rpartition("/")[2],
             script=page.rpartition("/")[2].removesuffix("html") + "js",
             source=source,
@@ -814,7 +814,9 @@ class Site:
 
     def _write_types(self) -> None:
         self._types.connect()
-        users, parts = self._types.edges(_type_box, lambda name: Box(name.schema_id, f"../{self._link(name)}", "topic"))
+        users, parts = self._types.list_edges(
+            _make_type_box, lambda name: Box(name.schema_id, f"../{self._link(name)}", "topic")
+        )
         catalog = self._content.catalog
         for use in self._types.values():
             topics = sorted(use.topics, key=str)
@@ -835,7 +837,7 @@ class Site:
                 clients=clients,
                 clients_of=self._clients_of,
                 owners=sorted({owner for name in topics if (owner := catalog.metadata(name).owner)}),
-                graph=Markup(graph(_type_box(use.name), users, parts)),  # noqa: S704  the text in it is escaped
+                graph=Markup(draw_graph(_make_type_box(use.name), users, parts)),  # noqa: S704  the text in it is escaped
             )
         by_users = sorted(self._list_shown_types(), key=lambda use: (-len(use.topics), use.name))
         self._render("types.html", "types.html", types=by_users, messages=len(self._types) - len(by_users))
@@ -919,7 +921,8 @@ class Site:
             "index.html",
             "index.html",
             spaces=[
-                (name, sum(not topic.is_deleted for topic in self._listed[name])) for name in self._content.namespaces()
+                (name, sum(not topic.is_deleted for topic in self._listed[name]))
+                for name in self._content.list_namespaces()
             ],
             owners=sorted(
                 (owner, sum(not topic.is_deleted for topic in listed)) for owner, listed in self._owned.items()
@@ -984,7 +987,7 @@ class Site:
                 {
                     "month": month.key,
                     "breaking": sum(event.is_breaking for event in month.events),
-                    "events": [event.value() for event in month.events],
+                    "events": [event.to_value() for event in month.events],
                 }
                 for month in months
             ],
@@ -1027,7 +1030,7 @@ class Site:
                 ]
                 for snippets in write_snippets(
                     SchemaType[type_],
-                    url=service_url(self._client_target),
+                    url=find_service_url(self._client_target),
                     package=generate.package if generate else "",
                     has_columns=has_columns,
                 )
@@ -1056,7 +1059,7 @@ class Site:
                 for use in sorted(self._list_shown_types(), key=lambda use: use.name)
             ],
             "namespaces": [
-                [namespace_link(name), str(name), len(self._listed[name])] for name in self._content.namespaces()
+                [namespace_link(name), str(name), len(self._listed[name])] for name in self._content.list_namespaces()
             ],
             "owners": [[owner_link(name), name, len(owned)] for name, owned in sorted(self._owned.items())],
             "clients": [
@@ -1259,10 +1262,10 @@ def _mark_proof(proof: Counterexample) -> Markup:
     return Markup(html)  # noqa: S704  all text is escaped
 
 
-def example_of(info: SchemaInfo, name: TopicName) -> str:
+def make_example(info: SchemaInfo, name: TopicName) -> str:
     """Return an example message as JSON, the same in each run, or "" if the schema has no codec or no short value."""
     try:
-        value = next(values(to_codec_schema(info), name.topic, Random(str(name))))  # noqa: S311  plausible, not secret
+        value = next(generate_values(to_codec_schema(info), name.topic, Random(str(name))))  # noqa: S311  plausible, not secret
     except (CodecError, SchemactlError):
         return ""
     text = json.dumps(to_json(value), indent=2, ensure_ascii=False)
@@ -1317,7 +1320,7 @@ def type_link(name: str) -> str:
     return f"types/{slug(name)}.html"
 
 
-def _type_box(name: str) -> Box:
+def _make_type_box(name: str) -> Box:
     return Box(name, f"../{type_link(name)}")
 
 

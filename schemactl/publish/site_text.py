@@ -80,7 +80,7 @@ class Snippets:
     blocks: Sequence[tuple[str, str]]
 
 
-def service_url(target: Target | None) -> str:
+def find_service_url(target: Target | None) -> str:
     """Return the address for clients of a target: its label `service_url`, else the default port of its registry's host."""
     if target is None:
         return "pulsar://localhost:6650"

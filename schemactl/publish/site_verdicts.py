@@ -13,9 +13,7 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, WaiversAt
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaVersion
-from schemactl.core.wording import format_count
-from schemactl.core.wording import format_ranges as number_text
-from schemactl.core.wording import format_version_numbers as version_text
+from schemactl.core.wording import format_count, format_ranges, format_version_numbers
 from schemactl.formats import ReadingAnswer, counterexample, judge_reading, resolve, spec
 
 READER_WINDOW: Final = 8
@@ -69,9 +67,9 @@ class Verdict:
             return f"waived until {self.until}"
         if self.kind == "breaks":
             return (
-                f"breaks readers {span_text(self.readers)}"
+                f"breaks readers {format_span(self.readers)}"
                 if self.readers
-                else f"cannot read {span_text(self.messages)}"
+                else f"cannot read {format_span(self.messages)}"
             )
         return {"first": "first version", "deleted": "deleted"}.get(self.kind, "safe")
 
@@ -80,9 +78,9 @@ class Verdict:
         """A sentence about the readers, or "" if no reader stops."""
         parts = []
         if self.readers:
-            parts.append(f"Readers of {span_text(self.readers)} stop here.")
+            parts.append(f"Readers of {format_span(self.readers)} stop here.")
         if self.messages:
-            parts.append(f"Readers of this version cannot read messages of {span_text(self.messages)}.")
+            parts.append(f"Readers of this version cannot read messages of {format_span(self.messages)}.")
         return " ".join(parts)
 
 
@@ -90,9 +88,9 @@ FIRST: Final = Verdict("first")
 DELETED: Final = Verdict("deleted")
 
 
-def span_text(numbers: Sequence[int]) -> str:
+def format_span(numbers: Sequence[int]) -> str:
     """Return version numbers as short text, such as `v0-v3, v5`."""
-    return re.sub(r"\d+", r"v\g<0>", number_text(numbers)).replace("-", "\N{EN DASH}")
+    return re.sub(r"\d+", r"v\g<0>", format_ranges(numbers)).replace("-", "\N{EN DASH}")
 
 
 class Readings:
@@ -130,12 +128,12 @@ class Break:
     @property
     def writer_text(self) -> str:
         """The version of the writer."""
-        return _build_text(self.writer)
+        return _name_build(self.writer)
 
     @property
     def reader_text(self) -> str:
         """The version of the reader."""
-        return _build_text(self.reader)
+        return _name_build(self.reader)
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ class Pair:
     @property
     def written_texts(self) -> list[str]:
         """The versions that the producer writes."""
-        return [*map(_build_text, self.writes)]
+        return [*map(_name_build, self.writes)]
 
     @property
     def written(self) -> str:
@@ -168,7 +166,7 @@ class Pair:
     @property
     def read(self) -> str:
         """The versions that the consumer is built with."""
-        return ", ".join(map(_build_text, self.reads))
+        return ", ".join(map(_name_build, self.reads))
 
 
 @dataclass(frozen=True)
@@ -269,7 +267,8 @@ def group_reasons(rows: Sequence[tuple[int, str]]) -> list[tuple[list[int], str]
         # The reasons of several versions differ in the number alone.
         numbers_by_reason.setdefault(re.sub(rf"\bversion {number}\b", "version {}", reason), []).append(number)
     return [
-        (numbers, reason.replace("version {}", version_text(numbers))) for reason, numbers in numbers_by_reason.items()
+        (numbers, reason.replace("version {}", format_version_numbers(numbers)))
+        for reason, numbers in numbers_by_reason.items()
     ]
 
 
@@ -307,7 +306,7 @@ def _judge_pairs(topic: Topic, current: int | None, readings: Readings) -> Itera
             if consumer.reads:
                 reads = _list_builds(consumer, topic)
                 breaks = tuple(_find_pair_breaks(writes, reads, consumer, readings))
-                proof = next(filter(None, map(_prove, breaks)), None)
+                proof = next(filter(None, map(_find_proof, breaks)), None)
                 yield Pair(producer, consumer, writes, reads, breaks, proof)
 
 
@@ -338,7 +337,7 @@ def _find_pair_breaks(
                 yield Break(writer, reader, answers.explain(reader, writer, language))
 
 
-def _prove(pair_break: Break) -> Counterexample | None:
+def _find_proof(pair_break: Break) -> Counterexample | None:
     """Return a message that proves a break, or None if no such message was found."""
     writer, reader = pair_break.writer, pair_break.reader
     if writer.info is None or reader.info is None:
@@ -366,7 +365,7 @@ def _find_break_number(pair_break: Break, stops: Mapping[int, int], losses: Mapp
     return stops.get(reader, writer) if reader < writer else losses.get(writer, reader)
 
 
-def _build_text(version: SchemaVersion) -> str:
+def _name_build(version: SchemaVersion) -> str:
     return f"v{version.number}" if version.number < _OWN_FILE else "own file"
 
 

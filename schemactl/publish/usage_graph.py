@@ -81,11 +81,11 @@ class Usage:
                 users.setdefault(used_node, set()).add(node)
         return users
 
-    def used_by(self, node: Node) -> list[Reached]:
+    def list_users(self, node: Node) -> list[Reached]:
         """Return the nodes that use `node` directly or indirectly, nearest first."""
         return [*_walk([node], self.users)]
 
-    def used_of(self, node: Node) -> list[Reached]:
+    def list_uses(self, node: Node) -> list[Reached]:
         """Return the nodes that `node` uses directly or indirectly, nearest first; a file uses the nodes that its types use."""
         start = [node, *(user for user in self.users.get(node, ()) if node.kind == "file" and user.kind == "type")]
         return [*_walk(start, self.uses)]
@@ -116,15 +116,15 @@ class Usage:
             f"no topic, type or file is called {text!r}{did_you_mean(text, names_by_suffix, shown=names_by_suffix, most=3)}"
         )
 
-    def around(self, node: Node) -> Usage:
+    def select_around(self, node: Node) -> Usage:
         """Return the part of the graph with `node`, its users and the nodes that it uses."""
-        return self._select({node, *(other for other, _ in (*self.used_by(node), *self.used_of(node)))})
+        return self._select({node, *(other for other, _ in (*self.list_users(node), *self.list_uses(node)))})
 
-    def shared(self) -> Usage:
+    def select_shared(self) -> Usage:
         """Return the types and files that several topics use, with all users of these."""
         nodes: set[Node] = set()
         for node in self.users:
-            users = [user for user, _ in self.used_by(node)] if node.kind != "topic" else []
+            users = [user for user, _ in self.list_users(node)] if node.kind != "topic" else []
             if sum(user.kind == "topic" for user in users) > 1:
                 nodes |= {node, *users}
         return self._select(nodes)
@@ -166,35 +166,35 @@ class Reached(NamedTuple):
     through: Node | None
 
 
-def text(usage: Usage, node: Node | None, *, color: bool = False) -> str:
+def render_text(usage: Usage, node: Node | None, *, color: bool = False) -> str:
     """Return the users of `node` and the nodes that it uses; without a node, the types and files that several topics use."""
     if node:
         return "\n".join(
             [
                 paint(on_one_line(str(node)), "bold", color=color),
                 "used by:",
-                *_reached_lines(usage.used_by(node)),
+                *_list_reached_lines(usage.list_users(node)),
                 "uses:",
-                *_reached_lines(usage.used_of(node)),
+                *_list_reached_lines(usage.list_uses(node)),
             ]
         )
-    shared = usage.shared()
+    shared = usage.select_shared()
     blocks = [
         "\n".join(
             [
                 paint(on_one_line(str(other)), "bold", color=color),
-                *_reached_lines(
-                    user for user in shared.used_by(other) if user.node.kind == "topic" or other.kind == "file"
+                *_list_reached_lines(
+                    user for user in shared.list_users(other) if user.node.kind == "topic" or other.kind == "file"
                 ),
             ]
         )
         for other in shared.uses
-        if other.kind != "topic" and sum(user.node.kind == "topic" for user in shared.used_by(other)) > 1
+        if other.kind != "topic" and sum(user.node.kind == "topic" for user in shared.list_users(other)) > 1
     ]
     return "\n\n".join(blocks or ["No type and no file is used by several topics."])
 
 
-def _reached_lines(nodes: Iterable[Reached]) -> Iterator[str]:
+def _list_reached_lines(nodes: Iterable[Reached]) -> Iterator[str]:
     lines = [
         f"  {on_one_line(str(reached.node))}{f', through {on_one_line(reached.through.name)}' if reached.through else ''}"
         for reached in nodes
@@ -202,7 +202,7 @@ def _reached_lines(nodes: Iterable[Reached]) -> Iterator[str]:
     yield from lines or ["  nothing"]
 
 
-def mermaid(usage: Usage) -> str:
+def render_mermaid(usage: Usage) -> str:
     """Return a Mermaid flowchart."""
     numbers = {node: f"n{number}" for number, node in enumerate(usage.uses)}
     lines = ["flowchart LR"]
@@ -221,7 +221,7 @@ def _escape_mermaid(node: Node) -> str:
     )
 
 
-def dot(usage: Usage) -> str:
+def render_dot(usage: Usage) -> str:
     """Return a DOT digraph."""
     numbers = {node: f"n{number}" for number, node in enumerate(usage.uses)}
     lines = ["digraph schemas {", "  rankdir=LR;"]
@@ -233,7 +233,7 @@ def dot(usage: Usage) -> str:
     return "\n".join([*lines, "}"])
 
 
-def json(usage: Usage, node: Node | None) -> str:
+def render_json(usage: Usage, node: Node | None) -> str:
     """Return the nodes and edges, each from the user to the used node, and the requested node, as JSON."""
     return json_text(
         {

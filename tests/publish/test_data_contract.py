@@ -22,7 +22,7 @@ from schemactl.core.catalog import NO_METADATA, Deprecated, Metadata
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
-from schemactl.publish.data_contract import contract_text, data_contract
+from schemactl.publish.data_contract import make_data_contract, render_contract
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def build_contract(definition: object, metadata: Metadata = NO_METADATA) -> dict
 
 
 def build_valid_contract(info: SchemaInfo, metadata: Metadata) -> dict[str, Any]:
-    text = contract_text(data_contract(NAME, 3, info, metadata, Release.R4_0, StructOptions(as_decoded=True)))
+    text = render_contract(make_data_contract(NAME, 3, info, metadata, Release.R4_0, StructOptions(as_decoded=True)))
     document: dict[str, Any] = yaml.safe_load(text)
     VALIDATOR.validate(document)
     OpenDataContractStandard.from_string(text)

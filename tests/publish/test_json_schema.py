@@ -19,7 +19,7 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.formats.protobuf.python_runtime import build_pool
-from schemactl.publish.json_schema import json_schema
+from schemactl.publish.json_schema import make_json_schema
 
 PROTO = """\
 syntax = "proto3";
@@ -45,7 +45,7 @@ def make_validator(schema: dict[str, Any]) -> Draft7Validator:
 
 
 def convert(definition: Any, kind: SchemaType = SchemaType.JSON) -> dict[str, Any]:
-    return json_schema(SchemaInfo(kind, json.dumps(definition).encode()), Release.R4_0)
+    return make_json_schema(SchemaInfo(kind, json.dumps(definition).encode()), Release.R4_0)
 
 
 @given(st.integers(min_value=0, max_value=2**32))
@@ -151,7 +151,7 @@ def test_documentation_stands_beside_what_it_documents() -> None:
 
 
 def test_comments_of_a_proto_file_are_descriptions() -> None:
-    schema = json_schema(compile_proto(Proto.of_text(PROTO, "web.Click")), Release.R4_0)
+    schema = make_json_schema(compile_proto(Proto.of_text(PROTO, "web.Click")), Release.R4_0)
     click = schema["definitions"]["web.Click"]
     descriptions = {name: part["description"] for name, part in click["properties"].items() if "description" in part}
     assert click["description"] == "A press on a button."
@@ -170,7 +170,7 @@ def test_types_that_share_a_name_stay_apart() -> None:
     )
     from schemactl.formats.key_value import join
 
-    pair = json_schema(join(key=key, value=value, encoding="INLINE"), Release.R4_0)
+    pair = make_json_schema(join(key=key, value=value, encoding="INLINE"), Release.R4_0)
     assert make_validator(pair).is_valid({"key": "A", "value": "B"})
     assert not make_validator(pair).is_valid({"key": "B", "value": "B"})
     assert not make_validator(pair).is_valid({"key": "A", "value": "A"})
@@ -178,7 +178,7 @@ def test_types_that_share_a_name_stay_apart() -> None:
 
 def test_protobuf_s_own_json_is_valid() -> None:
     info = compile_proto(Proto.of_text(PROTO, "web.Click"))
-    validator = make_validator(json_schema(info, Release.R4_0))
+    validator = make_validator(make_json_schema(info, Release.R4_0))
     definition = parse(info.schema)
     pool = build_pool(definition.image, definition.reachable)
     click: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("web.Click"))
@@ -195,4 +195,4 @@ def test_protobuf_s_own_json_is_valid() -> None:
 
 def test_what_has_no_meaning_is_refused() -> None:
     with pytest.raises(SchemactlError, match="of type EXTERNAL does not describe the bytes of a message"):
-        json_schema(SchemaInfo(SchemaType.EXTERNAL, b"{}"), Release.R4_2)
+        make_json_schema(SchemaInfo(SchemaType.EXTERNAL, b"{}"), Release.R4_2)

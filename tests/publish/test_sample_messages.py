@@ -19,15 +19,15 @@ from schemactl.codec import Codec, CodecError, Definition, KeyValue, Unwritable,
 from schemactl.codegen.codecs import to_codec_schema
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.publish import sample_messages
-from schemactl.publish.sample_messages import explain_omissions, find_options, plausible
+from schemactl.publish.sample_messages import explain_omissions, find_options, generate_messages
 
 pytestmark = pytest.mark.slow
 
 
 def make_values(schema: Definition | KeyValue, count: int = 3, seed: int = 0) -> list[Any]:
     """Make values of messages, which a codec must read to the last byte, one by one and in a batch."""
-    messages = list(islice(plausible(schema, 0, name="orders", seed=seed), count))
-    assert messages == list(islice(plausible(schema, 0, name="orders", seed=seed), count))
+    messages = list(islice(generate_messages(schema, 0, name="orders", seed=seed), count))
+    assert messages == list(islice(generate_messages(schema, 0, name="orders", seed=seed), count))
     strict = Codec([Version(0, schema)], options=replace(find_options(schema), strict=True))
     for message, _ in messages:
         assert message.payload is not None
@@ -109,14 +109,14 @@ def test_records_that_hold_themselves_end() -> None:
 def test_records_that_contain_each_other_have_messages(name: str, kind: str) -> None:
     schema = Definition(kind, dump_avro(name))
     codec = Codec([Version(0, schema)], options=find_options(schema))
-    for message, value in islice(plausible(schema, 0, name="orders", seed=0), 3):
+    for message, value in islice(generate_messages(schema, 0, name="orders", seed=0), 3):
         assert len(message.payload or b"") < 200_000
         assert codec.decode_one(message.payload, 0) == value
 
 
 def test_protobuf_messages_that_contain_each_other_have_messages() -> None:
     schema = to_codec_schema(compile_proto(Proto.of_text(TANGLED_PROTO, "t.M0")))
-    assert len([*islice(plausible(schema, 0, name="orders", seed=0), 3)]) == 3
+    assert len([*islice(generate_messages(schema, 0, name="orders", seed=0), 3)]) == 3
 
 
 def test_records_below_the_limit_of_parts_are_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,10 @@ from scratch import Scratch, write_declaration
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.publish.repository_links import RepositoryLinks, web_address
+from schemactl.publish.repository_links import RepositoryLinks, find_web_address
 from schemactl.publish.site_events import group_months
 from schemactl.publish.site_text import plain_text, render_markdown
-from schemactl.publish.site_verdicts import TopicVerdicts, judge_topic, span_text
+from schemactl.publish.site_verdicts import TopicVerdicts, format_span, judge_topic
 
 NAME = TopicName("shop", "sales", "orders")
 ID = {"name": "id", "type": "string"}
@@ -151,7 +151,7 @@ def test_a_topic_without_versions_in_force_has_no_pairs_that_break() -> None:
     ],
 )
 def test_versions_as_text(numbers: list[int], text: str) -> None:
-    assert span_text(numbers) == text
+    assert format_span(numbers) == text
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +259,7 @@ def test_a_client_has_a_page_with_its_pairs(verdict_site: Path) -> None:
     ],
 )
 def test_the_web_address_of_a_remote(remote: str, url: str) -> None:
-    assert web_address(remote) == url
+    assert find_web_address(remote) == url
 
 
 @pytest.mark.parametrize(

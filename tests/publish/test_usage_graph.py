@@ -151,12 +151,12 @@ def make_hostile_usage() -> Usage:
 
 def test_names_are_obeyed_by_no_format() -> None:
     usage = make_hostile_usage()
-    for text in (report.mermaid(usage), report.dot(usage), report.text(usage, Node("topic", "t"))):
+    for text in (report.render_mermaid(usage), report.render_dot(usage), report.render_text(usage, Node("topic", "t"))):
         assert "\x1b" not in text
         assert "line\nbreak" not in text
     assert re.fullmatch(
         r'(  n\d+(\(\[|\[|\[/)"[\w ._/:#;-]*"(\]\)|\]|/\])\n|  n\d+ -\.?-> n\d+\n?|flowchart LR\n)*',
-        report.mermaid(usage),
+        report.render_mermaid(usage),
     )
 
 
@@ -167,7 +167,7 @@ def test_mermaid_and_graphviz_read_what_is_meant() -> None:
     if node is None or not (PARSERS / "node_modules").is_dir():
         pytest.skip("Mermaid's parser and Graphviz are missing: `make graph-parsers` fetches them, with node and npm")
     usage = make_hostile_usage()
-    rendered_graphs = json.dumps({"mermaid": report.mermaid(usage), "dot": report.dot(usage)})
+    rendered_graphs = json.dumps({"mermaid": report.render_mermaid(usage), "dot": report.render_dot(usage)})
     done = subprocess.run(
         [node, str(Path(__file__).parent / "graph_parsers.mjs"), str(PARSERS.resolve())],
         input=rendered_graphs, capture_output=True, text=True, check=True,
