@@ -368,7 +368,7 @@ class PlanRequest:
                 git=self.catalog,
             )
         # Read in this thread, because `plan` must not send requests.
-        registry.read_release()
+        _ = registry.release
         return state
 
     def plan(self, state: RegistryState) -> ReadyPlan:

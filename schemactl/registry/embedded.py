@@ -359,10 +359,6 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         values = {policy: getattr(self.defaults, policy) for policy in SCHEMA_POLICIES}
         return BrokerConfiguration(self.url, values, list_classes(self.release, self.defaults.checkers))
 
-    def read_release(self) -> Release:
-        """See `Registry.read_release`."""
-        return self.release
-
     def stop_other_threads(self) -> None:
         """See `Registry.stop_other_threads`. No request here takes long."""
 

@@ -151,9 +151,6 @@ class Registry(Protocol):
     def release(self) -> Release:
         """The Pulsar release whose behavior it has."""
 
-    def read_release(self) -> Release:
-        """Read `release` now, so that it takes no request later, and return it."""
-
     @property
     def defaults(self) -> BrokerDefaults:
         """The registry's values of unset policies; for the strategy see `default_strategy`."""
@@ -335,7 +332,14 @@ class Relaxing(ABC):
         updates_off = self.updates_off_for(topic.namespace_name) == topic
         saved = self._property(topic, RELAXED_FROM) if own is _ALWAYS_COMPATIBLE else None
         if saved is not None:
-            return RelaxedTopic(_parse_strategy(topic, saved), accepts_all=True, updates_off=updates_off)
+            try:
+                strategy = CompatibilityStrategy(saved)
+            except ValueError:
+                raise RegistryError(
+                    f"{topic}: the property {RELAXED_FROM} is not a compatibility strategy: {saved[:80]!r}",
+                    fix="remove the property, which `apply` did not write",
+                ) from None
+            return RelaxedTopic(strategy, accepts_all=True, updates_off=updates_off)
         return RelaxedTopic(own, accepts_all=False, updates_off=True) if updates_off else None
 
     def updates_off_for(self, namespace: NamespaceName) -> TopicName | None:
@@ -373,13 +377,3 @@ class Relaxing(ABC):
         key = RELAXED_FROM if isinstance(name, TopicName) else UPDATES_OFF_FOR
         if is_relaxed is None and self._property(name, key) is not None:
             self._set_property(name, key, None)
-
-
-def _parse_strategy(topic: TopicName, saved: str) -> CompatibilityStrategy:
-    try:
-        return CompatibilityStrategy(saved)
-    except ValueError:
-        raise RegistryError(
-            f"{topic}: the property {RELAXED_FROM} is not a compatibility strategy: {saved[:80]!r}",
-            fix="remove the property, which `apply` did not write",
-        ) from None

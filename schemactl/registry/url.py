@@ -14,6 +14,9 @@ _SCHEMES = ("https", "http", "sqlite", "memory")
 _EXAMPLES = 'write "sqlite:.schemactl/registry.db" or "https://HOST:PORT"'
 
 
+HostPort = tuple[str, int]
+
+
 @dataclass(frozen=True, slots=True)
 class RegistryUrl:
     """A parsed registry URL.
@@ -64,6 +67,12 @@ def split_addresses(url: str) -> tuple[str, ...]:
     first, *others = [part.strip().rstrip("/") for part in url.split(",")]
     scheme = first.partition("://")[0]
     return (first, *(other if "://" in other else f"{scheme}://{other}" for other in others if other))
+
+
+def parse_address(url: str) -> HostPort:
+    """Return the host and port of an address; raise ValueError if it is not valid."""
+    parts = urlsplit(url)
+    return (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _parse_addresses(url: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import os
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
@@ -23,7 +24,6 @@ from schemactl.core.deadline import begin_wait, end_wait
 from schemactl.core.errors import MissingCredentials, RegistryError, UnusableCredentials
 from schemactl.core.terminal import on_one_line
 from schemactl.registry.pulsar import responses
-from schemactl.registry.pulsar.failures import ClientCertificate
 from schemactl.registry.pulsar.responses import Reply, ResponseLimitError
 
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
@@ -32,6 +32,9 @@ _MAX_TOKEN_ANSWER_BYTES = 1 << 20
 _MAX_SHOWN = 200
 _LONGEST_LIFETIME_S = 10 * 365 * 86_400.0
 _YEAR_10000_S = 253_402_300_800
+
+_VALIDITY = re.compile(rb"\x30[\x1e-\x22](?:\x17\x0d\d{12}Z|\x18\x0f\d{14}Z)(?:\x17\x0d(\d{12})Z|\x18\x0f(\d{14})Z)")
+"""The Validity of a certificate in DER (RFC 5280, section 4.1.2.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,36 @@ class Credentials:
         for secret in sorted(self.bearer.secrets, key=len, reverse=True) if self.bearer else ():
             text = text.replace(secret, "***")
         return text
+
+
+class ClientCertificate(NamedTuple):
+    """The client certificate of a target: its file, and its end in seconds since 1970, or None if it is unknown."""
+
+    path: str
+    end_s: float | None
+
+    @classmethod
+    def read(cls, path: str, text: str) -> ClientCertificate:
+        """Read the end of the first certificate in a PEM text."""
+        try:
+            first = re.search(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", text, re.DOTALL)
+            validity = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(first[0])) if first else None
+            if validity is None:
+                return cls(path, None)
+            short, long = (group.decode() if group else "" for group in validity.groups())
+            # Two digits mean a year from 1950 to 2049.
+            digits = long or f"{'19' if short[:2] >= '50' else '20'}{short}"
+            end = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        except ValueError:
+            return cls(path, None)
+        return cls(path, end.timestamp())
+
+    @property
+    def expiry(self) -> str:
+        """A clause if it has expired, by the clock of this machine, or ""."""
+        if self.end_s is None or self.end_s > time.time():
+            return ""
+        return f"it expired at {_format_time(self.end_s)}"
 
 
 class Bearer:
@@ -312,23 +345,20 @@ def _make_tls_context(written: Mapping[str, Any], folder: Path) -> ssl.SSLContex
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
 
-    def load(subject: str, read: Callable[[], None]) -> None:
-        try:
-            read()
-        except OSError as error:
-            not_pem = "it is not PEM, or the key has a password or does not fit the certificate"
-            reason = not_pem if isinstance(error, ssl.SSLError) else error.strerror
-            kind = MissingCredentials if isinstance(error, FileNotFoundError) else RegistryError
-            raise kind(f"{subject} cannot be used: {reason}", fix="check the target's files") from None
-
-    if "ca_file" in written:
-        path = folder / written["ca_file"]
-        load(f"the ca_file {path}", lambda: context.load_verify_locations(path))
-    if "cert_file" in written:
-        certificate, key = folder / written["cert_file"], folder / written["key_file"]
-        load(
-            f"the cert_file {certificate} with the key_file {key}",
+    subject = ""
+    try:
+        if "ca_file" in written:
+            authority = folder / written["ca_file"]
+            subject = f"the ca_file {authority}"
+            context.load_verify_locations(authority)
+        if "cert_file" in written:
+            certificate, key = folder / written["cert_file"], folder / written["key_file"]
+            subject = f"the cert_file {certificate} with the key_file {key}"
             # The empty password prevents a prompt for an encrypted key.
-            lambda: context.load_cert_chain(certificate, key, password=lambda: b""),
-        )
+            context.load_cert_chain(certificate, key, password=lambda: b"")
+    except OSError as error:
+        not_pem = "it is not PEM, or the key has a password or does not fit the certificate"
+        reason = not_pem if isinstance(error, ssl.SSLError) else error.strerror
+        kind = MissingCredentials if isinstance(error, FileNotFoundError) else RegistryError
+        raise kind(f"{subject} cannot be used: {reason}", fix="check the target's files") from None
     return context

@@ -159,14 +159,10 @@ _CAUSES: Final = (
 
 def find_cause(reply: Reply) -> ErrorCause | None:
     """Return the known cause of an error, or None."""
-    text = ""
-    for cause in _CAUSES:
-        if reply.status in cause.statuses:
-            # Messages can quote definitions.
-            text = text or f"{_NAME.sub('', error_message(reply)[:_MAX_SEARCHED])} {find_exception(reply)}"
-            if cause.pattern.search(text):
-                return cause
-    return None
+    # Messages can quote definitions.
+    text = f"{_NAME.sub('', error_message(reply)[:_MAX_SEARCHED])} {find_exception(reply)}"
+    candidates = (cause for cause in _CAUSES if reply.status in cause.statuses)
+    return next((cause for cause in candidates if cause.pattern.search(text)), None)
 
 
 def format_cause(cause: ErrorCause, request: str) -> tuple[str, str]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 
 from schemactl.core.terminal import on_one_line
+from schemactl.registry.pulsar.credentials import ClientCertificate, Credentials
 from schemactl.registry.pulsar.responses import ResponseLimitError
+from schemactl.registry.url import HostPort, parse_address
 
 CHECK_ADDRESS: Final = "check that `registry` of the target is the address of Pulsar's admin API"
 
@@ -37,11 +37,6 @@ _PROBE_S: Final = 3.0
 
 _MAX_SHOWN: Final = 200
 
-_VALIDITY: Final = re.compile(
-    rb"\x30[\x1e-\x22](?:\x17\x0d\d{12}Z|\x18\x0f\d{14}Z)(?:\x17\x0d(\d{12})Z|\x18\x0f(\d{14})Z)"
-)
-"""The Validity of a certificate in DER (RFC 5280, section 4.1.2.5)."""
-
 
 class Failure(NamedTuple):
     """The cause of a missing response.
@@ -59,66 +54,28 @@ class Failure(NamedTuple):
     is_of_credentials: bool = False
 
 
-class ClientCertificate(NamedTuple):
-    """The client certificate of a target: its file, and its end in seconds since 1970, or None if it is unknown."""
-
-    path: str
-    end_s: float | None
-
-    @classmethod
-    def read(cls, path: str, text: str) -> ClientCertificate:
-        """Read the end of the first certificate in a PEM text."""
-        try:
-            first = re.search(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", text, re.DOTALL)
-            validity = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(first[0])) if first else None
-            if validity is None:
-                return cls(path, None)
-            short, long = (group.decode() if group else "" for group in validity.groups())
-            # Two digits mean a year from 1950 to 2049.
-            digits = long or f"{'19' if short[:2] >= '50' else '20'}{short}"
-            end = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-        except ValueError:
-            return cls(path, None)
-        return cls(path, end.timestamp())
-
-    @property
-    def expiry(self) -> str:
-        """A clause if it has expired, by the clock of this machine, or ""."""
-        if self.end_s is None or self.end_s > time.time():
-            return ""
-        return f"it expired at {datetime.fromtimestamp(self.end_s, tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
 def explain_failure(
-    error: HTTPError | UnicodeError,
-    base: str,
-    address: tuple[str, int],
-    *,
-    tls: ssl.SSLContext | None,
-    certificate: ClientCertificate | None,
-    is_redirected: bool,
-    may_probe: bool,
+    error: HTTPError | UnicodeError, base: str, credentials: Credentials, *, is_redirected: bool, may_probe: bool
 ) -> Failure:
     """Return the cause of an error with its fix.
 
     Args:
         error: the exception of urllib3.
         base: the URL of the server.
-        address: its host and port.
-        tls: the TLS settings of the target, or None for the system's default.
-        certificate: the client certificate of the target, or None.
+        credentials: the credentials of the target.
         is_redirected: whether the server comes from a redirect, not from the project file.
         may_probe: whether to begin a TLS handshake with the server, without a request, to find the cause.
     """
+    address = parse_address(base)
     host = f"{address[0]}:{address[1]}{' (where the cluster redirects to)' if is_redirected else ''}"
     if isinstance(error, ResponseLimitError):
         return Failure(f"the response of {host} {error}", CHECK_ADDRESS)
     # A server closes the connection after its alert, which is lost if it has not read the request.
     is_closed = isinstance(error, ProtocolError) or (isinstance(error, SSLError) and "EOF occurred" in str(error))
-    if is_closed and may_probe and base.startswith("https:") and (alert := _read_alert(address, tls)):
-        return _explain_alert(alert, host, certificate)
+    if is_closed and may_probe and base.startswith("https:") and (alert := _read_alert(address, credentials.tls)):
+        return _explain_alert(alert, host, credentials.certificate)
     if isinstance(error, SSLError):
-        return _explain_tls_failure(error, host, certificate)
+        return _explain_tls_failure(error, host, credentials.certificate)
     if is_closed and may_probe and base.startswith("http:") and _speaks_tls(address):
         fix = f"write https:// in `registry` of the target: https{base.removeprefix('http')}"
         return Failure(f"{host} speaks TLS only", fix)
@@ -130,7 +87,7 @@ def explain_failure(
 
 
 def _explain_tls_failure(error: SSLError, host: str, certificate: ClientCertificate | None) -> Failure:
-    text, cause = str(error), _innermost_message(error)
+    text = str(error)
     if "WRONG_VERSION_NUMBER" in text or "record layer failure" in text:
         return Failure(
             f"{host} does not speak TLS", "write http:// in `registry` of the target, or the port that speaks TLS"
@@ -144,19 +101,16 @@ def _explain_tls_failure(error: SSLError, host: str, certificate: ClientCertific
         )
     if "_ALERT_" in text:
         return _explain_alert(text, host, certificate)
-    return Failure(f"TLS certificate verification failed for {host}: {cause}", _advise_on_verification(error, host))
-
-
-def _advise_on_verification(error: SSLError, host: str) -> str:
-    """Return the fix for a certificate of a server that is not valid."""
     code = getattr(_find_innermost(error), "verify_code", None)
     if code == _HAS_EXPIRED:
-        return f"renew the certificate of {host}, and check the clock of this machine; `ca_file` is not the cause"
-    if code == _NOT_YET_VALID:
-        return "check the clock of this machine: the certificate is not valid yet"
-    if code in (_OTHER_HOST, _OTHER_ADDRESS):
-        return "write a host name that the certificate has in `registry` of the target; `ca_file` is not the cause"
-    return "name the cluster's certificate authority as `ca_file` of the target (a self-signed certificate is its own authority)"
+        fix = f"renew the certificate of {host}, and check the clock of this machine; `ca_file` is not the cause"
+    elif code == _NOT_YET_VALID:
+        fix = "check the clock of this machine: the certificate is not valid yet"
+    elif code in (_OTHER_HOST, _OTHER_ADDRESS):
+        fix = "write a host name that the certificate has in `registry` of the target; `ca_file` is not the cause"
+    else:
+        fix = "name the cluster's certificate authority as `ca_file` of the target (a self-signed certificate is its own authority)"
+    return Failure(f"TLS certificate verification failed for {host}: {_innermost_message(error)}", fix)
 
 
 def _explain_alert(text: str, host: str, certificate: ClientCertificate | None) -> Failure:
@@ -181,7 +135,7 @@ def _explain_alert(text: str, host: str, certificate: ClientCertificate | None) 
     return Failure(f"{host} ends the TLS handshake ({alert})", "check the TLS versions and ciphers of the cluster")
 
 
-def _speaks_tls(address: tuple[str, int]) -> bool:
+def _speaks_tls(address: HostPort) -> bool:
     """Return whether a server begins a TLS handshake."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # no request is sent
@@ -194,7 +148,7 @@ def _speaks_tls(address: tuple[str, int]) -> bool:
     return False
 
 
-def _read_alert(address: tuple[str, int], tls: ssl.SSLContext | None) -> str:
+def _read_alert(address: HostPort, tls: ssl.SSLContext | None) -> str:
     """Return the alert that a server sends after the handshake, before any request, or "" without one."""
     context = tls or ssl.create_default_context()
     with suppress(OSError), socket.create_connection(address, timeout=_PROBE_S) as connection:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from schemactl.broker.checkers import parse_checker_classes
@@ -54,10 +54,6 @@ from schemactl.registry.pulsar.settings import BrokerSettings
 VERSION_PROPERTY: Final = "schemactl.version"
 """The property of a client with the version it is built with; generated packages set it."""
 
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
-
-_MAX_BATCH = 32
 _NOT_PERMITTED = frozenset({401, 403})
 _VERSION = re.compile(r"[\w.+-]+", re.ASCII)
 _PARTITION_SUFFIX = re.compile(r"-partition-\d+$")
@@ -174,10 +170,6 @@ class PulsarRegistry(Relaxing):
         Raises:
             RegistryError: if the brokers are older than all known releases.
         """
-        return self.read_release()
-
-    def read_release(self) -> Release:
-        """See `Registry.read_release`."""
         if differences := describe_older_release(self.version):
             raise RegistryError(
                 f"{self._connection.url} is Pulsar {self.version}, older than the supported releases, and its brokers differ: {differences}",
@@ -210,12 +202,14 @@ class PulsarRegistry(Relaxing):
 
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
-        results = self._map_in_threads(lambda name: self._read_namespace(name, scope.asked(name)), scope.namespaces)
+        results = self._connection.map_in_threads(
+            lambda name: self._read_namespace(name, scope.asked(name)), scope.namespaces
+        )
         namespaces = {namespace.name: namespace for namespace in results if namespace}
         elsewhere = {name for name, namespace in namespaces.items() if namespace.is_elsewhere(self._cluster)}
         topics_here = [name for name in scope.topics if name.namespace_name not in elsewhere]
         domains = {(name.namespace_name, name.domain) for name in topics_here}
-        existing = dict(self._map_in_threads(lambda domain: (domain, self._list_topics(*domain)), domains))
+        existing = dict(self._connection.map_in_threads(lambda domain: (domain, self._list_topics(*domain)), domains))
         common = self._find_common_policies(
             (
                 name
@@ -246,7 +240,7 @@ class PulsarRegistry(Relaxing):
             return Topic(name, current, versions, policies, partitions=count)
 
         topics = {}
-        for number, topic in enumerate(self._map_in_threads(read_topic, topics_here), 1):
+        for number, topic in enumerate(self._connection.map_in_threads(read_topic, topics_here), 1):
             self._progress(number, len(topics_here))
             if topic is not None:
                 topics[topic.name] = topic
@@ -265,7 +259,7 @@ class PulsarRegistry(Relaxing):
         names = list(topics)
         if scalable := next((name for name in names if name.is_scalable), None):
             raise RegistryError(f"{scalable}: clients of scalable topics cannot be listed", fix="leave the topic out")
-        clients = self._map_in_threads(lambda name: read_clients(self._connection, _make_path(name)), names)
+        clients = self._connection.map_in_threads(lambda name: read_clients(self._connection, _make_path(name)), names)
         return dict(zip(names, clients, strict=True))
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
@@ -280,12 +274,12 @@ class PulsarRegistry(Relaxing):
             persistent, other = (self._list_topics(name, domain) for domain in ("persistent", "non-persistent"))
             return None if persistent is None else (name, [*persistent, *(other or ()), *self._list_scalable(name)])
 
-        topics = dict(result for result in self._map_in_threads(list_topics, selected) if result is not None)
+        topics = dict(result for result in self._connection.map_in_threads(list_topics, selected) if result is not None)
         return Scope(frozenset(topics), frozenset(chain.from_iterable(topics.values())))
 
     def list_scalable_topics(self, namespaces: Iterable[NamespaceName]) -> frozenset[TopicName]:
         """See `Registry.list_scalable_topics`."""
-        return frozenset(chain.from_iterable(self._map_in_threads(self._list_scalable, namespaces)))
+        return frozenset(chain.from_iterable(self._connection.map_in_threads(self._list_scalable, namespaces)))
 
     def has_tenant(self, tenant: str) -> bool:
         """See `Registry.has_tenant`. Only a superuser may list tenants, but every role gets a 404 for a missing one."""
@@ -450,18 +444,6 @@ class PulsarRegistry(Relaxing):
         self._count_partitions(topic)
         super().relax(topic)
 
-    def _map_in_threads(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-        """Yield the result of `function` for each item, in order, from several threads."""
-        pending = list(items)
-        if len(pending) < 2 or self._connection.is_for_one_thread:
-            yield from map(function, pending)
-            return
-        # Handing over each item separately costs a tenth of the time of its requests.
-        size = max(1, min(_MAX_BATCH, len(pending) // self._connection.parallel))
-        batches = [pending[start : start + size] for start in range(0, len(pending), size)]
-        for results in self._connection.map_in_threads(lambda batch: [function(item) for item in batch], batches):
-            yield from results
-
     def _list_namespaces(self) -> Iterator[NamespaceName]:
         """Yield every namespace of every tenant, except the brokers' own tenants; only a superuser may list tenants."""
         try:
@@ -536,7 +518,7 @@ class PulsarRegistry(Relaxing):
             return names if pulsar_settings.is_topic_empty(self._connection, path) else None
 
         candidates = [names for names in topics_by_namespace.values() if len(names) > 1]
-        groups = [names for names in self._map_in_threads(have_no_policies, candidates) if names]
+        groups = [names for names in self._connection.map_in_threads(have_no_policies, candidates) if names]
         if not groups or not self._settings.keep_policies_as_messages():
             return {}
 
@@ -544,7 +526,7 @@ class PulsarRegistry(Relaxing):
             namespace = names[0].namespace_name
             return namespace, self._read_own_policies(names[0], namespaces.get(namespace))
 
-        return dict(self._map_in_threads(read_first, groups))
+        return dict(self._connection.map_in_threads(read_first, groups))
 
     def _count_partitions(self, name: TopicName) -> int | None:
         """Return the number of partitions, or None if the topic is not partitioned; raise RegistryError if it does not exist."""

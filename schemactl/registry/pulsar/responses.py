@@ -99,7 +99,7 @@ class Reply(NamedTuple):
         if not self.body:
             return None
         try:
-            value = _DECODER.decode(self.body.decode(json.detect_encoding(self.body), "surrogatepass"))
+            value = json.loads(self.body, parse_constant=reject_constant)
             if _LONE_SURROGATE.search(self.body):
                 # JSON can escape a lone surrogate, but no file or terminal can represent it.
                 json.dumps(value, ensure_ascii=False).encode()
@@ -151,7 +151,7 @@ def _find_reason(reply: Reply) -> str:
 def _find_json_reason(text: str) -> str:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError):
         # The body was cut off, so show the beginning of the reason.
         start = re.search(r'"(?:reason|message)"\s*:\s*"', text)
         return text[start.end() :].replace("\\n", "\n").replace('\\"', '"') if start else ""
@@ -177,11 +177,12 @@ def can_succeed_later(reply: Reply, sent_bytes: int = 0) -> bool:
     a gateway has no server, or a 500 comes from a proxy or from Pulsar's storage, which starts more slowly than a broker. Any
     other 500 of Pulsar is final.
     """
-    if reply.status == _SERVER_ERROR and _NO_BOOKIES in error_message(reply):
-        return not is_too_big(reply, sent_bytes)
-    if reply.status == _SERVER_ERROR and _NO_BOOKIE in error_message(reply):
-        return True
     if reply.status == _SERVER_ERROR:
+        message = error_message(reply)
+        if _NO_BOOKIES in message:
+            return not is_too_big(reply, sent_bytes)
+        if _NO_BOOKIE in message:
+            return True
         return _UNEXPECTED not in _find_reason(reply) or _TRANSIENT_EXCEPTION.search(find_exception(reply)) is not None
     if reply.status in _GATEWAY or reply.status in (TOO_MANY_REQUESTS, _PRECONDITION_FAILED):
         return True
@@ -229,25 +230,17 @@ def parse_strategy(text: str | None) -> CompatibilityStrategy:
         ) from None
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=reject_constant)
-"""The decoder of all responses, as `json.loads` would make one for each."""
-
-
 class _WatchedConnection(HTTPConnection):
     """A connection that tells the request of its thread which socket it waits on, so that another thread can close it."""
 
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
-        if wait := getattr(current, "wait", None):
-            wait.begin(self.sock)
+        if current.wait:
+            current.wait.begin(self.sock)
         return super().getresponse()
 
 
 class _WatchedTLSConnection(_WatchedConnection, HTTPSConnection):
     pass
-
-
-current = local()
-"""The `AnswerWait` of each thread, in `wait`."""
 
 
 class AnswerWait:
@@ -297,6 +290,15 @@ class AnswerWait:
             with suppress(OSError):
                 # The method of an SSLSocket would take its state away from the thread that reads.
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+class _ThreadState(local):
+    """The state of the calling thread: its wait, or None while no request watches it."""
+
+    wait: AnswerWait | None = None
+
+
+current = _ThreadState()
 
 
 def open_pool(manager: urllib3.PoolManager, url: str) -> urllib3.HTTPConnectionPool:

@@ -119,13 +119,7 @@ def test_http_to_a_port_that_speaks_tls(tmp_path: Path, *, wants_client: bool, n
 def test_the_address_with_tls_keeps_the_brackets_of_an_ipv6_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "_speaks_tls", lambda _address: True)
     failure = failures.explain_failure(
-        ProtocolError("closed"),
-        "http://[::1]:8443",
-        ("::1", 8443),
-        tls=None,
-        certificate=None,
-        is_redirected=False,
-        may_probe=True,
+        ProtocolError("closed"), "http://[::1]:8443", Credentials(), is_redirected=False, may_probe=True
     )
     assert failure.fix == "write https:// in `registry` of the target: https://[::1]:8443"
 
