@@ -15,7 +15,7 @@ from schemactl.core.policies import BrokerDefaults
 from schemactl.core.project import Target
 from schemactl.core.schema import Release
 from schemactl.registry.interface import OnProgress, Registry, Scope, Warn, no_progress, no_warning
-from schemactl.registry.storage import SchemaStorage
+from schemactl.registry.storage import MEMORY, SchemaStorage
 from schemactl.registry.url import RegistryUrl, parse
 
 if TYPE_CHECKING:
@@ -112,23 +112,16 @@ def _open_embedded(
     url: str, parsed: RegistryUrl, *, release: Release, defaults: BrokerDefaults, folder: Path
 ) -> EmbeddedRegistry:
     from schemactl.registry.embedded import EmbeddedRegistry
-    from schemactl.registry.storage import MEMORY
 
     storage = _open_storage(url, parsed, folder) if parsed.kind == "storage" else None
-    path = MEMORY if parsed.kind == "memory" else _resolve_path(parsed.path, folder)
+    path = MEMORY if parsed.kind == "memory" else parsed.path
+    if path != MEMORY:
+        # SQLite adds files of these names.
+        top = find_top_folder(str(folder))
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            reject_links(folder / f"{path}{suffix}", below=top)
+        path = str(folder / path)
     return EmbeddedRegistry(path, storage=storage, url=url, release=release, defaults=defaults)
-
-
-def _resolve_path(text: str, folder: Path) -> str:
-    """Return the path of the SQLite file, and reject symbolic links for it and for the files that SQLite adds."""
-    from schemactl.registry.storage import MEMORY
-
-    if text == MEMORY:
-        return text
-    top = find_top_folder(str(folder))
-    for suffix in ("", "-journal", "-wal", "-shm"):
-        reject_links(folder / f"{text}{suffix}", below=top)
-    return str(folder / text)
 
 
 def _open_storage(url: str, parsed: RegistryUrl, folder: Path) -> SchemaStorage:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from schemactl.broker.checkers import list_classes
-from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit, resolve_policies
+from schemactl.broker.connect import Decision, Role, TopicState, admit, resolve_policies
 from schemactl.broker.upload import VersionList
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError, SchemaRejected
@@ -31,14 +31,7 @@ from schemactl.core.policies import (
 )
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.core.wording import describe_partitions
-from schemactl.registry.interface import (
-    Relaxing,
-    Scope,
-    TopicClients,
-    refuse_scalable_topic,
-    refuse_shared_name,
-    select_settings,
-)
+from schemactl.registry.interface import Relaxing, Scope, TopicClients, refuse_scalable_topic, refuse_shared_name
 from schemactl.registry.storage import Database, SchemaStorage, SqliteStorage, StoredSchema
 
 LARGEST_BYTES = 5_242_710
@@ -83,14 +76,88 @@ class StoredTopic:
     properties: Mapping[str, str]
 
 
-class RegistryMetadata:
-    """Tenants, namespaces and topics with their policies, like the metadata store of a broker.
+def _select_settings(policies: Policies, names: frozenset[str]) -> Policies:
+    """Return `policies` with only the settings in `names`."""
+    settings = {setting: value for setting, value in policies.settings.items() if setting in names}
+    return replace(policies, settings=settings)
 
-    An unset strategy is UNDEFINED, another unset policy is None.
+
+def _parse_settings(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings among stored values, without settings of other releases of schemactl."""
+    return {setting: json.loads(values[setting]) for setting in SETTINGS if setting in values}
+
+
+def _merge_properties(properties: Mapping[str, str], changes: Mapping[str, str | None]) -> str:
+    merged = {**properties, **changes}
+    return json.dumps({key: value for key, value in merged.items() if value is not None})
+
+
+def _to_boolean(value: int | None) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def read_clock_ms() -> int:
+    """Return the time of an upload in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class EmbeddedRegistry(Relaxing):
+    """Implements `Registry` and the other schema operations of a broker's admin API.
+
+    It keeps tenants, namespaces and topics with their policies, like a broker's metadata store. An unset strategy is UNDEFINED, another unset
+    policy is None.
+
+    Schemas belong to `tenant/namespace/topic`, not to a topic: an upload needs no topic, deleting a topic deletes its schemas,
+    and deleting a namespace keeps them (measured on Pulsar 4.0).
+
+    Attributes:
+        release: the Pulsar release whose behavior it has.
+        defaults: the settings of the simulated broker.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(
+        self,
+        path: str,
+        *,
+        storage: SchemaStorage | None = None,
+        url: str | None = None,
+        release: Release = Release.R4_0,
+        defaults: BrokerDefaults = BrokerDefaults(),
+        clock_ms: Callable[[], int] = read_clock_ms,
+    ) -> None:
+        """Open the registry in the SQLite file at `path`, with schemas in `storage` if given."""
+        self.url = url or f"sqlite:{path}"
+        self._database = Database(path)
+        self._storage = SqliteStorage(self._database) if storage is None else storage
+        self._storage.start()
+        self.release = release
+        # Settings have no effect here, so their defaults equal a broker's without configuration.
+        settings = {name: row.default for name, row in SETTINGS.items() if row.default is not None}
+        self.defaults = replace(defaults, settings=settings)
+        self._clock_ms = clock_ms
+
+    @property
+    def version(self) -> str:
+        """The Pulsar release whose behavior it has."""
+        return self.release.value
+
+    @property
+    def configuration(self) -> BrokerConfiguration:
+        """See `Registry.configuration`."""
+        values = {policy: getattr(self.defaults, policy) for policy in SCHEMA_POLICIES}
+        return BrokerConfiguration(self.url, values, list_classes(self.release, self.defaults.checkers))
+
+    def stop_other_threads(self) -> None:
+        """See `Registry.stop_other_threads`. No request here takes long."""
+
+    def close(self) -> None:
+        """Release files and connections."""
+        self._storage.close()
+        self._database.close()
+
+    def lock(self) -> AbstractContextManager[object]:
+        """Lock the registry against changes by other threads and processes; an exception undoes changes to its file."""
+        return self._database.write()
 
     def tenants(self) -> Sequence[str]:
         """Return every tenant, sorted by name."""
@@ -135,7 +202,7 @@ class RegistryMetadata:
                 CompatibilityStrategy(row["schema_compatibility_strategy"]),
                 _to_boolean(row["is_allow_auto_update_schema"]),
                 _to_boolean(row["schema_validation_enforced"]),
-                _select_settings(values),
+                _parse_settings(values),
             ),
             CompatibilityStrategy(auto_update) if auto_update else None,
             json.loads(row["properties"]),
@@ -221,7 +288,7 @@ class RegistryMetadata:
             Policies(
                 CompatibilityStrategy(row["schema_compatibility_strategy"]),
                 schema_validation_enforced=_to_boolean(row["schema_validation_enforced"]),
-                settings=_select_settings(self._read_values(name)),
+                settings=_parse_settings(self._read_values(name)),
             ),
             row["partitions"],
             json.loads(row["properties"]),
@@ -244,26 +311,6 @@ class RegistryMetadata:
         if topic is None:
             raise RegistryError(f"topic {name} does not exist in the registry")
         return topic
-
-    def create_topic(self, name: TopicName, partitions: int | None) -> None:
-        """Create the topic unless it exists; raise RegistryError if the namespace does not exist."""
-        with self._database.write() as rows:
-            self.require_namespace(name.namespace_name)
-            rows.execute(
-                "INSERT OR IGNORE INTO topics (topic, namespace, partitions) VALUES (?, ?, ?)",
-                (str(name), str(name.namespace_name), partitions),
-            )
-
-    def set_partitions(self, name: TopicName, partitions: int) -> None:
-        """Set the number of partitions of the topic."""
-        with self._database.write() as rows:
-            rows.execute("UPDATE topics SET partitions = ? WHERE topic = ?", (partitions, str(name)))
-
-    def delete_topic(self, name: TopicName) -> None:
-        """Delete the topic."""
-        with self._database.write() as rows:
-            rows.execute("DELETE FROM settings WHERE name = ?", (str(name),))
-            rows.execute("DELETE FROM topics WHERE topic = ?", (str(name),))
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`. Raise RegistryError if the topic does not exist."""
@@ -296,97 +343,20 @@ class RegistryMetadata:
                     row = (str(name), setting, json.dumps(value))
                     rows.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", row)
 
-
-def _select_settings(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings among stored values, without settings of other releases of schemactl."""
-    return {setting: json.loads(values[setting]) for setting in SETTINGS if setting in values}
-
-
-def _merge_properties(properties: Mapping[str, str], changes: Mapping[str, str | None]) -> str:
-    merged = {**properties, **changes}
-    return json.dumps({key: value for key, value in merged.items() if value is not None})
-
-
-def _to_boolean(value: int | None) -> bool | None:
-    return None if value is None else bool(value)
-
-
-def read_clock_ms() -> int:
-    """Return the time of an upload in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
-
-
-class EmbeddedRegistry(RegistryMetadata, Relaxing):
-    """Implements `Registry` and the other schema operations of a broker's admin API.
-
-    Schemas belong to `tenant/namespace/topic`, not to a topic: an upload needs no topic, deleting a topic deletes its schemas,
-    and deleting a namespace keeps them (measured on Pulsar 4.0).
-
-    Attributes:
-        release: the Pulsar release whose behavior it has.
-        defaults: the settings of the simulated broker.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        *,
-        storage: SchemaStorage | None = None,
-        url: str | None = None,
-        release: Release = Release.R4_0,
-        defaults: BrokerDefaults = BrokerDefaults(),
-        clock_ms: Callable[[], int] = read_clock_ms,
-    ) -> None:
-        """Open the registry in the SQLite file at `path`, with schemas in `storage` if given."""
-        self.url = url or f"sqlite:{path}"
-        super().__init__(Database(path))
-        self._storage = SqliteStorage(self._database) if storage is None else storage
-        self._storage.start()
-        self.release = release
-        # Settings have no effect here, so their defaults equal a broker's without configuration.
-        settings = {name: row.default for name, row in SETTINGS.items() if row.default is not None}
-        self.defaults = replace(defaults, settings=settings)
-        self._clock_ms = clock_ms
-
-    @property
-    def version(self) -> str:
-        """The Pulsar release whose behavior it has."""
-        return self.release.value
-
-    @property
-    def configuration(self) -> BrokerConfiguration:
-        """See `Registry.configuration`."""
-        values = {policy: getattr(self.defaults, policy) for policy in SCHEMA_POLICIES}
-        return BrokerConfiguration(self.url, values, list_classes(self.release, self.defaults.checkers))
-
-    def stop_other_threads(self) -> None:
-        """See `Registry.stop_other_threads`. No request here takes long."""
-
-    def close(self) -> None:
-        """Release files and connections."""
-        self._storage.close()
-        self._database.close()
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Lock the registry against changes by other threads and processes; an exception undoes changes to its file."""
-        with self._database.write():
-            yield
-
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
         with self._database.read():
             namespaces = {
                 name: Namespace(
                     name,
-                    select_settings(namespace.policies, scope.asked(name)),
+                    _select_settings(namespace.policies, scope.asked(name)),
                     clusters=tuple(namespace.policies.settings.get(REPLICATION, ())),
                 )
                 for name in scope.namespaces
                 if (namespace := self.namespace(name)) is not None
             }
             topics = {
-                name: replace(topic, policies=select_settings(topic.policies, scope.asked(name)))
+                name: replace(topic, policies=_select_settings(topic.policies, scope.asked(name)))
                 for name in scope.topics
                 if (topic := self._read_topic(name)) is not None
             }
@@ -394,8 +364,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     def read_policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
         """See `Registry.policies`."""
-        with self._database.read():
-            stored = self.namespace(name) if isinstance(name, NamespaceName) else self._read_topic(name)
+        stored = self.namespace(name) if isinstance(name, NamespaceName) else self.topic(name)
         return Policies.of({policy: stored.policies.get(policy) for policy in names}) if stored else Policies()
 
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
@@ -439,15 +408,24 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
                 raise refuse_shared_name(name, other)
             if topic is not None and topic.partitions != partitions:
                 raise RegistryError(f"{name} exists and {describe_partitions(topic.partitions)}")
-            super().create_topic(name, partitions)
+            self._add_topic(name, partitions)
+
+    def _add_topic(self, name: TopicName, partitions: int | None) -> None:
+        """Add the topic unless it exists; raise RegistryError if the namespace does not exist."""
+        with self._database.write() as rows:
+            self.require_namespace(name.namespace_name)
+            rows.execute(
+                "INSERT OR IGNORE INTO topics (topic, namespace, partitions) VALUES (?, ?, ?)",
+                (str(name), str(name.namespace_name), partitions),
+            )
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """See `Registry.grow_partitions`."""
-        with self._database.write():
+        with self._database.write() as rows:
             current = self.require_topic(name).partitions
             if current is None or partitions < current:
                 raise RegistryError(f"{name} {describe_partitions(current)} and cannot have {partitions}")
-            self.set_partitions(name, partitions)
+            rows.execute("UPDATE topics SET partitions = ? WHERE topic = ?", (partitions, str(name)))
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """See `Registry.put_schema`. As on Pulsar, the namespace has to exist, but not the topic."""
@@ -457,7 +435,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         old_state, prediction = self._predict(topic, info)
         with self._database.write():
             self.require_namespace(topic.namespace_name)
-            strategy = self._strategy(topic)
+            strategy = self.strategy(topic)
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
                 is_unchanged = (strategy, tuple(stored)) == old_state
@@ -508,8 +486,11 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         """
         with self._database.write():
             if self.topic(topic) is None:
-                super().create_topic(topic, None)
-            policies = self._policies_in_force(topic)
+                self._add_topic(topic, None)
+            stored_topic, namespace = self.require_topic(topic), self.require_namespace(topic.namespace_name)
+            policies = resolve_policies(
+                stored_topic.policies, namespace.policies, self.defaults, strategy=self.strategy(topic)
+            )
             decisions: list[Decision] = []
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
@@ -529,7 +510,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         """Return the answer of the compatibility endpoint, and the strategy that it applied."""
         with self._database.read():
             self.require_namespace(topic.namespace_name)
-            versions, strategy = self.versions(topic), self._strategy(topic)
+            versions, strategy = self.versions(topic), self.strategy(topic)
         return VersionList(versions, self.release, checker_changes=self.defaults.checkers).test(
             info, strategy
         ), strategy
@@ -556,24 +537,26 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     def delete_topic(self, name: TopicName) -> None:
         """See `Registry.delete_topic`. As on Pulsar, this also deletes the schemas of a topic that does not exist."""
-        with self._database.write():
+        with self._database.write() as rows:
             self._storage.delete(name.schema_id)
-            super().delete_topic(name)
+            rows.execute("DELETE FROM settings WHERE name = ?", (str(name),))
+            rows.execute("DELETE FROM topics WHERE topic = ?", (str(name),))
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """See `Registry.strategy`."""
         with self._database.read():
-            return self._strategy(topic)
+            stored_topic, namespace = self.topic(topic), self.namespace(topic.namespace_name)
+            # The order of AdminResource.getSchemaCompatibilityStrategy: topic, namespace, auto-update strategy, broker.
+            own = find_strategy(
+                stored_topic.policies if stored_topic else None, namespace.policies if namespace else None
+            )
+            return own or self.default_strategy(topic.namespace_name)
 
     def default_strategy(self, namespace: NamespaceName) -> CompatibilityStrategy:
         """See `Registry.default_strategy`."""
-        return self._default_strategy(self.namespace(namespace))
-
-    def is_allow_auto_update_schema(self, namespace: NamespaceName) -> bool:
-        """Return whether clients may register schemas: the namespace's policy, or the registry's setting."""
         stored = self.namespace(namespace)
-        policy = stored.policies.is_allow_auto_update_schema if stored else None
-        return self.defaults.is_allow_auto_update_schema if policy is None else policy
+        auto_update = stored.auto_update_strategy if stored else None
+        return auto_update or self.defaults.schema_compatibility_strategy
 
     def _predict(
         self, topic: TopicName, info: SchemaInfo
@@ -581,7 +564,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         """Return the current strategy and entries of a topic, and the answer to an upload in this state."""
         with self._database.read():
             self.require_namespace(topic.namespace_name)
-            state = self._strategy(topic), tuple(self._storage.get_all(topic.schema_id))
+            state = self.strategy(topic), tuple(self._storage.get_all(topic.schema_id))
         return state, self._answer_upload(state[1], info, state[0])
 
     def _answer_upload(
@@ -595,8 +578,11 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         stored = self.topic(topic)
         return (stored.policies.schema_compatibility_strategy if stored else None) or UNDEFINED
 
-    def _are_updates_allowed(self, namespace: NamespaceName) -> bool:
-        return self.is_allow_auto_update_schema(namespace)
+    def are_updates_allowed(self, namespace: NamespaceName) -> bool:
+        """See `Relaxing.are_updates_allowed`: the namespace's policy, or the registry's setting."""
+        stored = self.namespace(namespace)
+        policy = stored.policies.is_allow_auto_update_schema if stored else None
+        return self.defaults.is_allow_auto_update_schema if policy is None else policy
 
     def _property(self, name: NamespaceName | TopicName, key: str) -> str | None:
         owner = self.topic(name) if isinstance(name, TopicName) else self.namespace(name)
@@ -610,25 +596,6 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     def _wait_for_clients(self) -> None:
         pass  # clients see policies at once
-
-    def _strategy(self, name: TopicName) -> CompatibilityStrategy:
-        # The order of AdminResource.getSchemaCompatibilityStrategy: topic, namespace, auto-update strategy, broker.
-        topic, namespace = self.topic(name), self.namespace(name.namespace_name)
-        own = find_strategy(topic.policies if topic else None, namespace.policies if namespace else None)
-        return own or self._default_strategy(namespace)
-
-    def _policies_in_force(self, name: TopicName) -> PoliciesInForce:
-        topic, namespace = self.topic(name), self.namespace(name.namespace_name)
-        return resolve_policies(
-            topic.policies if topic else None,
-            namespace.policies if namespace else None,
-            self.defaults,
-            strategy=self._strategy(name),
-        )
-
-    def _default_strategy(self, namespace: StoredNamespace | None) -> CompatibilityStrategy:
-        auto_update = namespace.auto_update_strategy if namespace else None
-        return auto_update or self.defaults.schema_compatibility_strategy
 
     def _read_topic(self, name: TopicName) -> Topic | None:
         topic, versions = self.topic(name), self.versions(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
 from schemactl.core.catalog import Catalog
@@ -126,12 +126,6 @@ def refuse_scalable_topic(name: TopicName, release: Release) -> RegistryError:
         f"{name} is not created: Pulsar {release} does not support scalable topics (since 5.0)",
         fix="leave the topic out: `exclude` of the target",
     )
-
-
-def select_settings(policies: Policies, names: frozenset[str]) -> Policies:
-    """Return `policies` with only the settings in `names`."""
-    settings = {setting: value for setting, value in policies.settings.items() if setting in names}
-    return replace(policies, settings=settings)
 
 
 class Registry(Protocol):
@@ -299,7 +293,7 @@ class Relaxing(ABC):
         """Return the topic's own strategy, or UNDEFINED."""
 
     @abstractmethod
-    def _are_updates_allowed(self, namespace: NamespaceName) -> bool:
+    def are_updates_allowed(self, namespace: NamespaceName) -> bool:
         """Return whether clients may register schemas; True for a namespace that does not exist."""
 
     @abstractmethod
@@ -320,7 +314,7 @@ class Relaxing(ABC):
         if own is _ALWAYS_COMPATIBLE:
             return
         self._set_property(topic, RELAXED_FROM, own)
-        if self._are_updates_allowed(namespace):
+        if self.are_updates_allowed(namespace):
             self._set_property(namespace, UPDATES_OFF_FOR, str(topic))
             self.set_namespace_policies(namespace, Policies(is_allow_auto_update_schema=False))
             self._wait_for_clients()
@@ -344,7 +338,7 @@ class Relaxing(ABC):
 
     def updates_off_for(self, namespace: NamespaceName) -> TopicName | None:
         """See `Registry.updates_off_for`."""
-        saved = None if self._are_updates_allowed(namespace) else self._property(namespace, UPDATES_OFF_FOR)
+        saved = None if self.are_updates_allowed(namespace) else self._property(namespace, UPDATES_OFF_FOR)
         if saved is None:
             return None
         try:

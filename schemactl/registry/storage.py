@@ -250,12 +250,23 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             if self._path != MEMORY:
-                _make_folder(Path(self._path).parent)
+                folder = Path(self._path).parent
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                except OSError as error:
+                    raise RegistryError(
+                        f"the folder {folder} for the registry cannot be created: {error.strerror}",
+                        fix="name another path after `sqlite:` in the project file",
+                    ) from error
             connection = _connect(self._path)
             try:
                 self._create_tables(connection)
-                if self._path != MEMORY:
-                    _use_write_ahead_log(connection)
+                (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+                if self._path != MEMORY and mode != "wal":
+                    # With the log, readers work during a write; file systems without it are only slower. The change fails while another
+                    # process holds a lock; the next process that opens the file tries again.
+                    with suppress(sqlite3.OperationalError):
+                        connection.execute("PRAGMA journal_mode = WAL")
             except BaseException:
                 connection.close()
                 raise
@@ -305,9 +316,12 @@ class Database:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise RegistryError(
-                f"the registry {self._path} cannot be used: {error}", fix=_suggest_fix(error)
-            ) from error
+            fix = "check that the path names a file you may write, in a folder you may write, on a disk with space left"
+            if "locked" in str(error) or "busy" in str(error):
+                fix = (
+                    f"another process has kept it locked for {_BUSY_TIMEOUT_S:.0f} s; wait for it to end and try again"
+                )
+            raise RegistryError(f"the registry {self._path} cannot be used: {error}", fix=fix) from error
         except sqlite3.DatabaseError as error:
             if type(error) is not sqlite3.DatabaseError:
                 raise  # its subclasses report bugs in the statements
@@ -341,28 +355,3 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Let readers work during a write if the file system allows it; other file systems are only slower."""
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if mode != "wal":
-        # Fails while another process holds a lock; the next process that opens the file tries again.
-        with suppress(sqlite3.OperationalError):
-            connection.execute("PRAGMA journal_mode = WAL")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RegistryError(
-            f"the folder {folder} for the registry cannot be created: {error.strerror}",
-            fix="name another path after `sqlite:` in the project file",
-        ) from error
-
-
-def _suggest_fix(error: sqlite3.OperationalError) -> str:
-    if "locked" in str(error) or "busy" in str(error):
-        return f"another process has kept it locked for {_BUSY_TIMEOUT_S:.0f} s; wait for it to end and try again"
-    return "check that the path names a file you may write, in a folder you may write, on a disk with space left"

@@ -537,7 +537,7 @@ class Watching(EmbeddedRegistry):
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         # Whoever is relaxed, no client registers.
-        assert topic not in self._relaxed or not self.is_allow_auto_update_schema(topic.namespace_name)
+        assert topic not in self._relaxed or not self.are_updates_allowed(topic.namespace_name)
         return super().put_schema(topic, info)
 
     def restore(self, topic: TopicName) -> None:
@@ -556,7 +556,7 @@ def test_in_a_namespace_one_topic_at_a_time_is_relaxed_and_namespaces_side_by_si
         assert result.failure is None
         assert registry.most_of_a_namespace == 1
         assert all(read_definitions(registry, name) == [A, NEEDS] for name in TOPICS)
-        assert all(registry.is_allow_auto_update_schema(space) for space in SPACES)
+        assert all(registry.are_updates_allowed(space) for space in SPACES)
 
 
 def test_with_fail_fast_nothing_more_is_tried_after_a_failure() -> None:

@@ -668,4 +668,4 @@ def test_killed_after_any_write_the_next_apply_finishes_and_restores(broken_esta
         with again.registry() as registry:
             assert registry.find_relaxed_topic(again.topic) is None
             assert registry.strategy(again.topic) is S.BACKWARD
-            assert registry.is_allow_auto_update_schema(again.topic.namespace_name)
+            assert registry.are_updates_allowed(again.topic.namespace_name)

@@ -575,7 +575,8 @@ class PulsarRegistry(Relaxing):
     def _read_own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
         return self._read_topic_policies(topic).schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
 
-    def _are_updates_allowed(self, namespace: NamespaceName) -> bool:
+    def are_updates_allowed(self, namespace: NamespaceName) -> bool:
+        """See `Relaxing.are_updates_allowed`."""
         # Brokers accept uploads over the admin API even if this is false (measured on 4.0.7 and 4.2.4).
         stored = self._read_namespace(namespace)
         own = stored.policies.is_allow_auto_update_schema if stored else True

@@ -60,8 +60,9 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _GRACE_S: Final = 5
 """The time limit of open requests when the server stops."""
 
-_SCHEMAS = "/schemas/{tenant}/{namespace}/{topic}"
 _NAMESPACE = "/namespaces/{tenant}/{namespace}"
+_TOPIC = "/{tenant}/{namespace}/{topic}"
+_SCHEMAS = f"/schemas{_TOPIC}"
 
 
 def list_endpoints(release: Release) -> dict[str, Mapping[str, Endpoint]]:
@@ -112,38 +113,33 @@ def list_endpoints(release: Release) -> dict[str, Mapping[str, Endpoint]]:
             for path, methods in {
                 "/{tenant}/{namespace}": {"GET": topics.list_topics},
                 "/{tenant}/{namespace}/partitioned": {"GET": topics.list_partitioned},
-                "/{tenant}/{namespace}/{topic}": {"PUT": topics.create, "DELETE": topics.delete},
-                "/{tenant}/{namespace}/{topic}/partitions": {
+                _TOPIC: {"PUT": topics.create, "DELETE": topics.delete},
+                f"{_TOPIC}/partitions": {
                     "GET": topics.get_partitions,
                     "PUT": topics.create_partitioned,
                     "POST": topics.grow_partitions,
                     "DELETE": topics.delete_partitioned,
                 },
-                "/{tenant}/{namespace}/{topic}/createMissedPartitions": {"POST": topics.create_missed_partitions},
-                "/{tenant}/{namespace}/{topic}/stats": {"GET": topics.get_statistics},
-                "/{tenant}/{namespace}/{topic}/partitioned-stats": {"GET": topics.get_partitioned_statistics},
-                "/{tenant}/{namespace}/{topic}/internalStats": {"GET": topics.get_internal_statistics},
-                "/{tenant}/{namespace}/{topic}/partitioned-internalStats": {
-                    "GET": topics.get_partitioned_internal_statistics
-                },
-                "/{tenant}/{namespace}/{topic}/schemaCompatibilityStrategy": {
+                f"{_TOPIC}/createMissedPartitions": {"POST": topics.create_missed_partitions},
+                f"{_TOPIC}/stats": {"GET": topics.get_statistics},
+                f"{_TOPIC}/partitioned-stats": {"GET": topics.get_partitioned_statistics},
+                f"{_TOPIC}/internalStats": {"GET": topics.get_internal_statistics},
+                f"{_TOPIC}/partitioned-internalStats": {"GET": topics.get_partitioned_internal_statistics},
+                f"{_TOPIC}/schemaCompatibilityStrategy": {
                     "GET": topics.get_strategy,
                     "PUT": topics.set_strategy,
                     "DELETE": topics.delete_strategy,
                 },
-                "/{tenant}/{namespace}/{topic}/properties": {
+                f"{_TOPIC}/properties": {
                     "GET": topics.get_properties,
                     "PUT": topics.set_properties,
                     "DELETE": topics.delete_property,
                 },
-                "/{tenant}/{namespace}/{topic}/schemaValidationEnforced": {
+                f"{_TOPIC}/schemaValidationEnforced": {
                     "GET": topics.get_validation_enforced,
                     "POST": topics.set_validation_enforced,
                 },
-                **{
-                    f"/{{tenant}}/{{namespace}}/{{topic}}{path}": methods
-                    for path, methods in policies.list_topic_endpoints(release).items()
-                },
+                **{f"{_TOPIC}{path}": methods for path, methods in policies.list_topic_endpoints(release).items()},
             }.items()
         },
         **(scalable.list_endpoints() if release >= Release.R5_0 else {}),

@@ -61,7 +61,7 @@ def get_policies(call: AdminCall) -> Response:
             "offload_threshold_in_seconds": -1,
             **({"schema_auto_update_compatibility_strategy": AUTO_UPDATE_NAMES[auto_update]} if auto_update else {}),
             "schema_compatibility_strategy": namespace.policies.schema_compatibility_strategy,
-            "is_allow_auto_update_schema": call.registry.is_allow_auto_update_schema(call.namespace),
+            "is_allow_auto_update_schema": call.registry.are_updates_allowed(call.namespace),
             "schema_validation_enforced": bool(namespace.policies.schema_validation_enforced),
             **namespace.policies.settings,
             "subscription_types_enabled": [],
@@ -163,7 +163,7 @@ def set_auto_update_strategy(call: AdminCall) -> Response:
 def get_allow_auto_update(call: AdminCall) -> Response:
     """GET isAllowAutoUpdateSchema: the value, or the broker's setting if unset."""
     call.require_namespace()
-    return respond_json(call.registry.is_allow_auto_update_schema(call.namespace))
+    return respond_json(call.registry.are_updates_allowed(call.namespace))
 
 
 def set_allow_auto_update(call: AdminCall) -> Response:
