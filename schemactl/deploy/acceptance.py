@@ -62,24 +62,11 @@ def accept_differences(
         decision: the reason, with its owner and last day; without an owner, each topic's own counts.
         with_brokers: whether settings of the brokers are accepted as well.
     """
-    acceptance = _accept_numbers(git, report.registered, old_numbers, target, decision)
-    _accept_states(acceptance, report, decision, git, target)
-    comparison = report.plan.brokers
-    if with_brokers and comparison and not comparison.problem and (comparison.drift or comparison.unused):
-        acceptance.brokers += comparison.drift
-        acceptance.numbers = replace(acceptance.numbers, brokers=comparison.accept(decision))
-    return acceptance
-
-
-def _accept_numbers(
-    git: Catalog, registry: Catalog, old_numbers: TargetNumbers, target: Target, decision: AcceptanceReason
-) -> Acceptance:
-    """Return an acceptance of the version numbers that differ from Git's."""
+    # The version numbers that differ from Git's.
     topics: dict[TopicName, TopicNumbers] = dict(old_numbers.topics)
     acceptance = Acceptance(old_numbers, old_numbers)
     for name, topic in sorted(select_applicable(git).topics.items()):
-        registered = registry.topics.get(target.names.to_target(name))
-        entries = registered.versions if registered else ()
+        entries = report.registered.versions(target.names.to_target(name))
         old_record = old_numbers.topics.get(name)
         # Other spellings of a version are recorded as well, since a generated package knows them only from this record.
         apart = find_topic_mismatches(topic, entries, old_record, twin_versions=git.twin_versions(name), spellings=True)
@@ -94,19 +81,13 @@ def _accept_numbers(
         if new_record:
             topics[name] = new_record
         acceptance.changed.append(replace(apart, name=name))
-    acceptance.numbers = replace(old_numbers, topics=topics)
-    return acceptance
 
-
-def _accept_states(
-    acceptance: Acceptance, report: DriftReport, decision: AcceptanceReason, git: Catalog, target: Target
-) -> None:
-    """Add the other drift to the acceptance: each name with a new difference, with all its differences that can be accepted."""
-    accepted = dict(acceptance.numbers.accepted)
+    # The other drift: each name with a new difference, with all its differences that can be accepted.
+    accepted = dict(old_numbers.accepted)
     declared_names = {target.names.to_target(name): name for name in accepted}
-    for name in report.unused:
-        del accepted[declared_names[name]]
-        acceptance.removed.append(declared_names[name])
+    for unused_name in report.unused:
+        del accepted[declared_names[unused_name]]
+        acceptance.removed.append(declared_names[unused_name])
     # The version numbers are accepted already, or left out.
     kinds_of_numbers = (
         DriftKind.FOREIGN_VERSION,
@@ -120,13 +101,19 @@ def _accept_states(
             items_by_name.setdefault(item.name, []).append(item)
         elif item.accepted is None and not item.is_pending and item.kind not in kinds_of_numbers:
             acceptance.repairable.append(item)
-    for name, items in items_by_name.items():
+    for holder, items in items_by_name.items():
         new_items = [item for item in items if item.accepted is None]
-        declared_name: NamespaceName | TopicName | None = target.names.declared(name)
+        declared_name: NamespaceName | TopicName | None = target.names.declared(holder)
         if declared_name is None:
-            acceptance.unnamed.add(name.namespace_name)
+            acceptance.unnamed.add(holder.namespace_name)
         elif new_items or declared_name in acceptance.removed:
             reason = replace(decision, owner=decision.owner or git.metadata(declared_name).owner)
             accepted[declared_name] = join_acceptances([item.state for item in items if item.state], reason)
             acceptance.accepted += new_items
-    acceptance.numbers = replace(acceptance.numbers, accepted=accepted)
+    acceptance.numbers = replace(old_numbers, topics=topics, accepted=accepted)
+
+    comparison = report.plan.brokers
+    if with_brokers and comparison and not comparison.problem and (comparison.drift or comparison.unused):
+        acceptance.brokers += comparison.drift
+        acceptance.numbers = replace(acceptance.numbers, brokers=comparison.accept(decision))
+    return acceptance

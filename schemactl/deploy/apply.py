@@ -103,23 +103,18 @@ def apply_plan(
             fix="schemactl plan shows what and why; without --fail-fast the rest is applied",
         )
     if not is_current:
-        _expect_unchanged(plan, registry)
+        state = read_registry_state(registry, plan.scope)
+        if changes := list(state_changes(plan.state, state_values(state, plan.scope))):
+            more = f"; and {len(changes) - _MOST_LISTED} more" if len(changes) > _MOST_LISTED else ""
+            stale = StalePlan(
+                f"{registry.url} has changed since the plan was made ({'; '.join(changes[:_MOST_LISTED])}{more}); "
+                "nothing was changed",
+                fix="look at a new plan: schemactl plan",
+            )
+            restore_after(stale, registry, state.relaxed)
+            raise stale
     run = _ApplyRun(plan, registry, on_step_started, on_step_done, fail_fast=fail_fast)
     return run.carry_out(parallel, on_wait)
-
-
-def _expect_unchanged(plan: Plan, registry: Registry) -> None:
-    """Raise StalePlan if the registry has changed since the plan was made."""
-    state = read_registry_state(registry, plan.scope)
-    if changes := list(state_changes(plan.state, state_values(state, plan.scope))):
-        more = f"; and {len(changes) - _MOST_LISTED} more" if len(changes) > _MOST_LISTED else ""
-        stale = StalePlan(
-            f"{registry.url} has changed since the plan was made ({'; '.join(changes[:_MOST_LISTED])}{more}); "
-            "nothing was changed",
-            fix="look at a new plan: schemactl plan",
-        )
-        restore_after(stale, registry, state.relaxed)
-        raise stale
 
 
 class _ApplyRun:

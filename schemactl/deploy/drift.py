@@ -21,7 +21,7 @@ from schemactl.deploy.drift_items import Advice, AppliedHistory, DriftItem, Drif
 from schemactl.deploy.refusals import describe_scalable, list_scalable_fixes
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
-from schemactl.deploy.target_catalog import find_scope, select_applicable
+from schemactl.deploy.target_catalog import find_scope, select_applicable, without_namespaces
 from schemactl.deploy.topic_drift import TopicAndPolicyDrift, find_unmanaged
 from schemactl.deploy.version_drift import VersionDrift
 from schemactl.deploy.version_numbers import TopicMismatches, find_lost_numbers, find_number_mismatches
@@ -108,6 +108,7 @@ def find_drift(
     shadowed = {name for name in scalable if not applicable_part.topics[name].deleted}
     not_compared = {*scalable, *(twin for name in shadowed for twin in name.same_names_elsewhere)}
     approved = filter_catalog(applicable_part, lambda name: name not in not_compared)
+    compared = without_namespaces(approved, state.half_deleted)
     number_mismatches = find_number_mismatches(approved, state.catalog, numbers)
     lost = find_lost_numbers(approved, state.catalog, numbers)
     refusals: dict[TopicName, list[PlanRefusal]] = {}
@@ -127,8 +128,8 @@ def find_drift(
             )
             for name in sorted(shadowed)
         ),
-        *TopicAndPolicyDrift(approved, state, advice, applied, defaults).find_differences(),
-        *VersionDrift(approved, state, advice, commit, number_mismatches, numbers, applied).find_differences(),
+        *TopicAndPolicyDrift(approved, compared, state, advice, applied, defaults).find_differences(),
+        *VersionDrift(compared, state, advice, commit, number_mismatches, numbers, applied).find_differences(),
         *find_unmanaged(git, state, advice),
     )
     # A topic that an `apply` leaves out, or to which it would give other numbers, needs a decision. A setting that could lose messages only

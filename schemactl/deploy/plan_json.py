@@ -15,7 +15,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, answer_value, commit_value, json_text, waiver_value
 from schemactl.core.names import TopicName
 from schemactl.deploy.broker_configuration import comparison_values
-from schemactl.deploy.steps import Plan, PlanRefusal, UnreadableDeclaration
+from schemactl.deploy.steps import Plan, UnreadableDeclaration
 from schemactl.deploy.steps.step import name_value
 from schemactl.deploy.version_numbers import mismatch_values
 
@@ -63,7 +63,18 @@ def _make_values(plan: Plan) -> Json:
         "steps": (step.to_json() for step in plan.steps),
         "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
         "left_out": [
-            *map(_refusal_value, plan.refusals),
+            *(
+                {
+                    **name_value(refusal.name),
+                    "version": refusal.number,
+                    "answer": None if refusal.answer is None else answer_value(refusal.answer),
+                    "reason": refusal.message,
+                    "fix": refusal.fix,
+                    "wedged_by": refusal.blocked_by,
+                    **({"allow": refusal.allow} if refusal.allow else {}),
+                }
+                for refusal in plan.refusals
+            ),
             *(
                 {
                     "topic": str(declaration.topic) if declaration.topic else None,
@@ -141,18 +152,6 @@ def _compute_digest(values: Json) -> str:
         digest.update(b"[]" if separator == "[" else b"]")
     digest.update(b"}")
     return f"sha256:{digest.hexdigest()}"
-
-
-def _refusal_value(refusal: PlanRefusal) -> Json:
-    return {
-        **name_value(refusal.name),
-        "version": refusal.number,
-        "answer": None if refusal.answer is None else answer_value(refusal.answer),
-        "reason": refusal.message,
-        "fix": refusal.fix,
-        "wedged_by": refusal.blocked_by,
-        **({"allow": refusal.allow} if refusal.allow else {}),
-    }
 
 
 def unreadable_values(declarations: Iterable[UnreadableDeclaration]) -> list[Json]:

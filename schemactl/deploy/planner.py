@@ -72,7 +72,13 @@ from schemactl.deploy.steps import (
     TakeNumber,
 )
 from schemactl.deploy.steps.step import PredictedState
-from schemactl.deploy.target_catalog import find_scope, is_draft, select_applicable, without_namespaces
+from schemactl.deploy.target_catalog import (
+    find_deletable_versions,
+    find_scope,
+    is_draft,
+    select_applicable,
+    without_namespaces,
+)
 from schemactl.deploy.version_numbers import TopicMismatches, find_number_mismatches
 from schemactl.formats import native_definitions
 from schemactl.registry.interface import Scope
@@ -336,7 +342,7 @@ class Planner(PredictedState):
                         name, self._drop_twin_versions(name, unknown), self.commands
                     )
                 case SchemaRemoved(name):
-                    current = self._find_deletable_versions(name)
+                    current = find_deletable_versions(self.target, name, self.list_versions(name))
                     is_forced = name in self.permissions.force_delete
                     if not current or not (is_forced or name in self.permissions.delete):
                         continue
@@ -516,10 +522,9 @@ class Planner(PredictedState):
                 waiver = uploads.waivers.get(step.version.number)
                 number = cast("int", step.answer.version)
                 self.steps += self._relax_around(name, strategy, [step], number, waiver) if waiver else [step]
-        if uploads.rejected:
-            self.refusals.append(self._refuse_version(name, uploads.rejected))
+        if uploads.rejected is None:
+            return
 
-    def _refuse_version(self, name: TopicName, rejected: Rejected) -> PlanRefusal:
         # The level whose own strategy is in force, although Git declares none there.
         undeclared_level = ""
         for holder in (name, name.namespace_name):
@@ -531,15 +536,17 @@ class Planner(PredictedState):
                 break
 
         git = get_live_versions(self.approved.versions(name))
-        return refusals.refuse_version(
-            name,
-            rejected,
-            (*git, *get_live_versions(self.approved.twin_versions(name))),
-            commands=self.commands,
-            relax=self._make_relaxing_command(name) if name.domain == "persistent" else None,
-            restart=None if name.is_scalable else self._find_restarting_command(name, git),
-            is_orphaned=self.covered_state.catalog.topics.get(name, Topic(name)).deleted,
-            set_by_others=undeclared_level,
+        self.refusals.append(
+            refusals.refuse_version(
+                name,
+                uploads.rejected,
+                (*git, *get_live_versions(self.approved.twin_versions(name))),
+                commands=self.commands,
+                relax=self._make_relaxing_command(name) if name.domain == "persistent" else None,
+                restart=None if name.is_scalable else self._find_restarting_command(name, git),
+                is_orphaned=self.covered_state.catalog.topics.get(name, Topic(name)).deleted,
+                set_by_others=undeclared_level,
+            )
         )
 
     def _make_relaxing_command(self, name: TopicName) -> str:
@@ -633,19 +640,11 @@ class Planner(PredictedState):
             self.add(TakeNumber(name, number, hidden))
             hidden = ()
 
-    def _find_deletable_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        """Return the live versions of a topic whose schema Git no longer declares."""
-        # The topics of the other domains share the list of schemas.
-        twins = (self.target.topics.get(twin) for twin in name.same_names_elsewhere)
-        if not self.target.topics[name].versions or any(twin and twin.schema for twin in twins):
-            return ()
-        return get_live_versions(self.versions.get(name.schema_id, ()))
-
     def _note_kept_versions(self, name: TopicName) -> Iterator[PlanNote]:
         """Yield notes about versions in the registry of a topic or schema that Git no longer declares."""
         declared, current = self.target.topics[name], get_live_versions(self.versions[name.schema_id])
         gone = "is no longer declared" if declared.deleted else "no longer declares a schema"
-        if self._find_deletable_versions(name):
+        if find_deletable_versions(self.target, name, self.list_versions(name)):
             message = (
                 f"{gone}, but the registry keeps its schema ({_format_numbers(current)}); to delete it: --allow-delete "
                 f"{quote(str(self.origin.declared_topic(name)))}"
@@ -671,7 +670,9 @@ class Planner(PredictedState):
                 continue
             registered = contents.find(version.info)
             if registered and registered.info and registered.info.schema != version.info.schema:
-                forms = _describe_forms(registered.info, version.info)
+                forms = _describe_form(registered.info), _describe_form(version.info)
+                if forms[0] == forms[1]:
+                    forms = f"with {_list_files(registered.info)}", f"with {_list_files(version.info)}"
                 numbers_by_forms.setdefault(forms, []).append(version.number)
         for (registered_form, declared_form), version_numbers in numbers_by_forms.items():
             verb = "is" if len(version_numbers) == 1 else "are"
@@ -765,26 +766,16 @@ class Planner(PredictedState):
         )
 
 
-def _describe_forms(registered: SchemaInfo, declared: SchemaInfo) -> tuple[str, str]:
-    """Describe the forms of two definitions with one content, by the names of their files if the forms are equal."""
-    forms = _describe_form(registered), _describe_form(declared)
-    if forms[0] != forms[1]:
-        return forms
-    names = [
-        ", ".join(
-            name
-            for part in native_definitions.list_native_parts(info)
-            for name in native_definitions.list_proto_files(part)
-        )
-        for info in (registered, declared)
-    ]
-    return f"with {names[0]}", f"with {names[1]}"
-
-
 def _describe_form(info: SchemaInfo) -> str:
     """Describe the form of a PROTOBUF_NATIVE definition, as the end of a clause."""
     rendering = native_definitions.find_rendering(info)
     return f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no Pulsar client sends"
+
+
+def _list_files(info: SchemaInfo) -> str:
+    """Return the names of the files of a PROTOBUF_NATIVE definition."""
+    parts = native_definitions.list_native_parts(info)
+    return ", ".join(name for part in parts for name in native_definitions.list_proto_files(part))
 
 
 def _format_numbers(versions: tuple[SchemaVersion, ...]) -> str:

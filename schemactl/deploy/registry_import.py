@@ -101,9 +101,16 @@ def import_catalog(
     importer = _Importer(registered, Paths(root, exists), root, target, release)
     importer.add_namespaces(declared)
     importer.add_topics(declared, every_version=every_version)
+    # All revisions by time of upload. Revisions of one topic stay in order of number, even if the clock of the registry jumped.
+    timed = []
+    for revisions in importer.revisions:
+        latest_ms = 0
+        for revision in revisions:
+            latest_ms = max(latest_ms, revision.version.timestamp_ms or 0)
+            timed.append(((latest_ms, revision.topic, revision.version.number), revision))
     return ImportResult(
         {**importer.namespace_files, **importer.shared_files},
-        tuple(_sort_by_time(importer.revisions)),
+        tuple(revision for _, revision in sorted(timed, key=lambda entry: entry[0])),
         tuple(sorted(importer.notes, key=lambda note: str(note.name))),
         (importer.namespace_count, importer.topic_count),
         tuple(importer.topics_with_other_numbers),
@@ -221,7 +228,6 @@ class _Importer:
                     previous_files = files
                 self.revisions.append(tuple(revisions))
                 self._note_surprises(name, [version for version, _ in declared_versions], every_version=every_version)
-                self._compare_numbers(name, [version for version, _ in declared_versions])
 
     def _select_topics(self, declared: set[str]) -> Iterator[Topic]:
         """Yield the topics to declare."""
@@ -323,20 +329,8 @@ class _Importer:
         subject = "left out" if all_of_it else "left out a version"
         self.notes.append(ImportNote(name, f"{subject}: {reason}"))
 
-    def _compare_numbers(self, name: TopicName, declared: Sequence[SchemaVersion]) -> None:
-        """Add the topic to `topics_with_other_numbers` if Git will not number its versions, of which `declared` are declared, as the registry does."""
-        numbers = [version.number for version in self.registered.topics[name].versions]
-        if name in self.kind_versions and len(declared) == 1:
-            # The newest version of each kind, in the order of the keys.
-            declared = [*{version.kind: version for version in self.kind_versions[name]}.values()]
-        contents = {
-            content_identity(spec(version.info).to_declared(version.info)) for version in declared if version.info
-        }
-        if numbers != list(range(len(contents))) or [version.number for version in declared] != numbers:
-            self.topics_with_other_numbers.append(name)
-
     def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
-        """Add notes on unexpected facts about a declared topic."""
+        """Record unexpected facts about a topic, of which the versions `declared` are declared: in notes, and lists of such topics."""
         topic = self.registered.topics[name]
         current = get_live_versions(topic.versions)
         if current[0].number:
@@ -366,6 +360,17 @@ class _Importer:
             self.notes.append(ImportNote(name, message))
             self.unexplained.append(name)
 
+        # Whether Git will number the declared versions as the registry does.
+        numbers = [version.number for version in topic.versions]
+        if name in self.kind_versions and len(declared) == 1:
+            # The newest version of each kind, in the order of the keys.
+            declared = [*{version.kind: version for version in self.kind_versions[name]}.values()]
+        contents = {
+            content_identity(spec(version.info).to_declared(version.info)) for version in declared if version.info
+        }
+        if numbers != list(range(len(contents))) or [version.number for version in declared] != numbers:
+            self.topics_with_other_numbers.append(name)
+
 
 def find_kinds(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
     """Return the versions with the keys of the kinds of events that they belong to, or [] for a topic with one schema.
@@ -387,14 +392,3 @@ def find_kinds(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
             candidates = (f"{key}{'' if number == 1 else f'_{number}'}" for number in count(1))
             keys[record] = next(candidate for candidate in candidates if candidate not in taken)
     return [replace(version, kind=keys[record]) for version, record in zip(versions, records, strict=True)]
-
-
-def _sort_by_time(topics: Sequence[Sequence[VersionFiles]]) -> list[VersionFiles]:
-    """Sort all revisions by time of upload. Revisions of one topic stay in order of number, even if the clock of the registry jumped."""
-    timed = []
-    for revisions in topics:
-        latest_ms = 0
-        for revision in revisions:
-            latest_ms = max(latest_ms, revision.version.timestamp_ms or 0)
-            timed.append(((latest_ms, revision.topic, revision.version.number), revision))
-    return [revision for _, revision in sorted(timed, key=lambda entry: entry[0])]

@@ -93,7 +93,25 @@ def read_registry_state(
         policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name].strategy)
         topics[name] = replace(topics[name], policies=policies)
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
-    retained = _read_retained_messages(registry, Catalog(namespaces, topics), deletions, git)
+
+    emptied = set(deletions)
+    if git is not None:
+        emptied |= {
+            name
+            for name, topic in topics.items()
+            if get_live_versions(topic.versions) and lacks_newest_generation(topic.versions, git.versions(name))
+        }
+    retained = {name: reason for name in sorted(emptied) if (reason := registry.retained(name))}
+    for name, declared_topic in git.topics.items() if git is not None else ():
+        registered_topic = topics.get(name)
+        is_without_schema = registered_topic is not None and not registered_topic.versions
+        if (
+            declared_topic.schema
+            and is_without_schema
+            and (reason := registry.retained(name, written_with_schema=True))
+        ):
+            retained[name] = reason
+
     tenants = {name.tenant for name in scope.namespaces - namespaces.keys()}
     persistent_names = {
         replace(name, domain="persistent"): name
@@ -114,26 +132,6 @@ def read_registry_state(
         occupied,
         registry.configuration,
     )
-
-
-def _read_retained_messages(
-    registry: Registry, registered: Catalog, deletions: AbstractSet[TopicName], git: Catalog | None
-) -> dict[TopicName, str]:
-    """Return the messages that topics retain, for the topics that `read_registry_state` names."""
-    if git is None:
-        return {name: reason for name in sorted(deletions) if (reason := registry.retained(name))}
-    with_new_generation = {
-        name
-        for name, topic in registered.topics.items()
-        if get_live_versions(topic.versions) and lacks_newest_generation(topic.versions, git.versions(name))
-    }
-    retained = {name: reason for name in sorted(deletions | with_new_generation) if (reason := registry.retained(name))}
-    for name, topic in git.topics.items():
-        registered_topic = registered.topics.get(name)
-        is_without_schema = registered_topic is not None and not registered_topic.versions
-        if topic.schema and is_without_schema and (reason := registry.retained(name, written_with_schema=True)):
-            retained[name] = reason
-    return retained
 
 
 def state_values(state: RegistryState, scope: Scope) -> Json:

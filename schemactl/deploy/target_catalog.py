@@ -10,7 +10,7 @@ from schemactl.comparison.changes import VersionIndex
 from schemactl.core.catalog import Catalog, Namespace, Topic, filter_catalog, list_namespaces, select_part
 from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known_topics
 from schemactl.core.policies import Policies
-from schemactl.core.schema import SchemaVersion
+from schemactl.core.schema import SchemaVersion, get_live_versions
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.registry.interface import Scope
 
@@ -46,6 +46,17 @@ def select_applicable(target: Catalog) -> Catalog:
         name: policies for name, policies in target.former.items() if isinstance(name, NamespaceName) or name in topics
     }
     return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
+
+
+def find_deletable_versions(
+    git: Catalog, name: TopicName, entries: Sequence[SchemaVersion]
+) -> tuple[SchemaVersion, ...]:
+    """Return the live versions among a registry's `entries` of a topic whose schema Git declared earlier, and no longer does."""
+    # The topics of the other domains share the list of schemas.
+    twins = (git.topics.get(twin) for twin in name.same_names_elsewhere)
+    if not git.versions(name) or any(twin and twin.schema for twin in twins):
+        return ()
+    return get_live_versions(entries)
 
 
 def is_draft(topic: Topic) -> bool:

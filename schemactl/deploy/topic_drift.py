@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from shlex import quote
 from typing import Final
 
@@ -35,7 +36,7 @@ from schemactl.deploy.drift_items import (
 from schemactl.deploy.policy_resets import find_inherited
 from schemactl.deploy.refusals import HALF_DELETED, finish_deletion, refuse_partitions
 from schemactl.deploy.registry_state import RegistryState
-from schemactl.deploy.target_catalog import find_scope, without_namespaces
+from schemactl.deploy.target_catalog import find_deletable_versions, find_scope
 
 _OVERRIDE_EFFECTS: Final = {
     "schema_compatibility_strategy": "it decides which uploads are accepted, and `check` used the other strategy",
@@ -45,34 +46,31 @@ _OVERRIDE_EFFECTS: Final = {
 """The consequence of a policy that overrides a declared value."""
 
 
+@dataclass(frozen=True, slots=True)
 class TopicAndPolicyDrift:
-    """Compares everything but versions."""
+    """Compares everything but versions.
 
-    def __init__(
-        self,
-        git: Catalog,
-        state: RegistryState,
-        advice: Advice,
-        applied: AppliedHistory | None,
-        defaults: BrokerDefaults | None,
-    ) -> None:
-        self.applied = applied
-        self.defaults = defaults
-        self.declared = git
-        self.git = without_namespaces(git, state.half_deleted)
-        self.state = state
-        self.topics = state.catalog.topics
-        self.namespaces = state.catalog.namespaces
-        self.relaxed = state.relaxed
-        self.advice = advice
+    Attributes:
+        git: the approved history, by the target's names; `compared` is its part without half-deleted namespaces.
+        state: the state of the registry.
+        applied: the state that Git had approved at the last `apply` that left a trace, or None without any trace.
+        defaults: the brokers' settings in the project file, or None.
+    """
+
+    git: Catalog
+    compared: Catalog
+    state: RegistryState
+    advice: Advice
+    applied: AppliedHistory | None
+    defaults: BrokerDefaults | None
 
     def find_differences(self) -> Iterator[DriftItem]:
         """Yield the differences of namespaces, topics, policies and partitions."""
-        for relaxed_name, relaxed_topic in sorted(self.relaxed.items()):
+        for relaxed_name, relaxed_topic in sorted(self.state.relaxed.items()):
             cause, apply = "an `apply` was killed, or is running now", self.advice.format_apply(relaxed_name)
             if relaxed_topic.updates_off:
                 namespace = relaxed_name.namespace_name
-                declared_namespace = self.declared.namespaces.get(namespace)
+                declared_namespace = self.git.namespaces.get(namespace)
                 is_declared = declared_namespace and declared_namespace.policies.is_allow_auto_update_schema
                 yield DriftItem(
                     namespace,
@@ -92,7 +90,7 @@ class TopicAndPolicyDrift:
                     cause,
                     f"{apply}: it restores the strategy first",
                 )
-        for namespace in sorted(self.state.half_deleted & find_scope(self.declared).namespaces):
+        for namespace in sorted(self.state.half_deleted & find_scope(self.git).namespaces):
             yield DriftItem(
                 namespace,
                 DriftKind.NAMESPACE_MISSING,
@@ -100,11 +98,13 @@ class TopicAndPolicyDrift:
                 "the registry does not show who started the deletion",
                 finish_deletion(namespace, self.advice),
             )
-        managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
-        declared = find_scope(self.git).namespaces
-        namespaces = {name: namespace for name, namespace in self.namespaces.items() if name in declared}
+        managed = {
+            name: self.state.catalog.topics[name] for name in self.compared.topics if name in self.state.catalog.topics
+        }
+        declared = find_scope(self.compared).namespaces
+        namespaces = {name: namespace for name, namespace in self.state.catalog.namespaces.items() if name in declared}
         missing: set[NamespaceName | TopicName] = set()
-        for change in find_changes(Catalog(namespaces, managed), self.git):
+        for change in find_changes(Catalog(namespaces, managed), self.compared):
             match change:
                 case NamespaceAdded(name):
                     missing.add(name)
@@ -134,6 +134,7 @@ class TopicAndPolicyDrift:
                     missing.add(name)
                     yield self._make_missing_topic_item(name, topic)
                 case PartitionsChanged(name, before, after):
+                    holder = self.applied(name) if self.applied else None
                     yield DriftItem(
                         name,
                         DriftKind.PARTITIONS,
@@ -142,14 +143,18 @@ class TopicAndPolicyDrift:
                         f"{self.advice.advise_to_apply(name, 'adds them')}\napprove that number in Git"
                         if before is not None and before < after
                         else refuse_partitions(name, before, after, self.advice).fix,
-                        is_pending=self._had_partitions(name, before),
+                        # Git had approved that number when something was last applied.
+                        is_pending=holder is None or (isinstance(holder, Topic) and holder.partitions == before),
                     )
-                case SchemaRemoved(name) if self._is_schema_kept(name):
-                    entries = self.topics[name].versions
+                case SchemaRemoved(name):
+                    entries = self.state.catalog.versions(name)
+                    kept = find_deletable_versions(self.compared, name, entries)
+                    if not kept:
+                        continue
                     yield DriftItem(
                         name,
                         DriftKind.NO_LONGER_DECLARED,
-                        f"Git no longer declares its schema, and the registry keeps {format_versions(get_live_versions(entries))}",
+                        f"Git no longer declares its schema, and the registry keeps {format_versions(kept)}",
                         "`apply` deletes nothing unless it is named",
                         f"{self.advice.format_apply(name, f'--allow-delete {self.advice.quote_topic(name)}')}: it deletes it\n"
                         f"leave it, so that old messages can be read: {self.advice.advise_to_accept(name)}",
@@ -159,8 +164,11 @@ class TopicAndPolicyDrift:
 
     def _find_overrides(self) -> Iterator[DriftItem]:
         """Yield undeclared values that win over declared ones: of a topic over its namespace, of both over `defaults`."""
-        for namespace_name in sorted(find_scope(self.git).namespaces):
-            declared, registered = self.git.namespaces.get(namespace_name), self.namespaces.get(namespace_name)
+        for namespace_name in sorted(find_scope(self.compared).namespaces):
+            declared, registered = (
+                self.compared.namespaces.get(namespace_name),
+                self.state.catalog.namespaces.get(namespace_name),
+            )
             for policy in SCHEMA_POLICIES if self.defaults else ():
                 value = registered.policies.get(policy) if registered else None
                 expected = getattr(self.defaults, policy)
@@ -168,8 +176,11 @@ class TopicAndPolicyDrift:
                 is_without_effect = policy == "schema_validation_enforced" and not value
                 if not is_without_effect and self._is_override(namespace_name, declared, policy, value, expected):
                     yield self._make_override(namespace_name, policy, value, expected, "`defaults` of the project file")
-        for name, topic in sorted(self.git.topics.items()):
-            registered_topic, namespace = self.topics.get(name), self.git.namespaces.get(name.namespace_name)
+        for name, topic in sorted(self.compared.topics.items()):
+            registered_topic, namespace = (
+                self.state.catalog.topics.get(name),
+                self.compared.namespaces.get(name.namespace_name),
+            )
             if topic.deleted or registered_topic is None:
                 continue
             for policy, value in registered_topic.policies.managed().items():
@@ -193,7 +204,7 @@ class TopicAndPolicyDrift:
         """Return whether a registered value, of a policy that Git never declared for the name, wins over another declared value."""
         unset = (None, CompatibilityStrategy.UNDEFINED)
         own = declared.policies.get(policy) if declared else None
-        former = self.git.former.get(name)
+        former = self.compared.former.get(name)
         is_managed = own is not None or (former is not None and former.get(policy) is not None)
         return not is_managed and value not in unset and expected not in unset and value != expected
 
@@ -222,13 +233,8 @@ class TopicAndPolicyDrift:
 
     def _has_left_schemas(self, name: NamespaceName) -> bool:
         """Return whether schemas or recorded numbers show that a missing namespace existed."""
-        names = {*self.advice.lost, *(topic.name for topic in self.topics.values() if topic.versions)}
+        names = {*self.advice.lost, *(topic.name for topic in self.state.catalog.topics.values() if topic.versions)}
         return any(topic_name.namespace_name == name for topic_name in names)
-
-    def _had_partitions(self, name: TopicName, count: int | None) -> bool:
-        """Return whether Git had approved that number of partitions when something was last applied."""
-        holder = self.applied(name) if self.applied else None
-        return holder is None or (isinstance(holder, Topic) and holder.partitions == count)
 
     def _had_policy(self, name: NamespaceName | TopicName, policy: str, value: object) -> bool:
         """Return whether Git had approved that value at the last known apply, or False without any trace of an apply."""
@@ -244,7 +250,7 @@ class TopicAndPolicyDrift:
         """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
         current, declared = format_policies(before), format_policies(last)
         for policy, registered in before.managed().items():
-            inherited = find_inherited(name, policy, namespaces=self.namespaces, state=self.state).set_to
+            inherited = find_inherited(name, policy, namespaces=self.state.catalog.namespaces, state=self.state).set_to
             if registered not in (last.get(policy), inherited):
                 yield DriftItem(
                     name,
@@ -258,7 +264,7 @@ class TopicAndPolicyDrift:
                 )
 
     def _make_missing_topic_item(self, name: TopicName, topic: Topic) -> DriftItem:
-        registered = self.topics.get(name)
+        registered = self.state.catalog.topics.get(name)
         if registered is None or not registered.versions:
             lost = f", and none of Git's {format_versions(topic.versions)}" if topic.versions else ""
             return DriftItem(
@@ -281,13 +287,6 @@ class TopicAndPolicyDrift:
             "the topic itself would also have deleted the schema",
             self.advice.advise_to_apply(name, "creates it"),
         )
-
-    def _is_schema_kept(self, name: TopicName) -> bool:
-        """Return whether the registry keeps a schema that Git declared earlier."""
-        twins = (self.git.topics.get(twin) for twin in name.same_names_elsewhere)
-        registered = self.topics.get(name)
-        entries = get_live_versions(registered.versions) if registered else ()
-        return bool(entries and self.git.topics[name].versions and not any(twin and twin.schema for twin in twins))
 
 
 def find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from schemactl.broker.upload import VersionList, find_blocking_version
@@ -28,41 +28,40 @@ from schemactl.deploy.drift_items import (
 )
 from schemactl.deploy.refusals import refuse_lost_schemas
 from schemactl.deploy.registry_state import RegistryState
-from schemactl.deploy.target_catalog import without_namespaces
 from schemactl.deploy.version_lists import NumberPair, pair_up
 from schemactl.deploy.version_numbers import TopicMismatches
 from schemactl.formats import find_problems, get_record_name
 from schemactl.formats.part_changes import diff_definitions, list_changes
 
 
+@dataclass(frozen=True, slots=True)
 class VersionDrift:
-    """Compares each topic's list of versions."""
+    """Compares each topic's list of versions.
 
-    def __init__(
-        self,
-        git: Catalog,
-        state: RegistryState,
-        advice: Advice,
-        commit: Callable[[str], Commit | None],
-        number_mismatches: Sequence[TopicMismatches],
-        numbers: TargetNumbers | None,
-        applied: AppliedHistory | None,
-    ) -> None:
-        self.applied = applied
-        self.git = without_namespaces(git, state.half_deleted)
-        self.retained = state.retained
-        self.recorded = numbers.topics if numbers else {}
-        self.number_mismatches = {topic.name: topic for topic in number_mismatches}
-        self.topics = state.catalog.topics
-        self.namespaces = state.catalog.namespaces
-        self.advice = advice
-        self.commit = commit
+    Attributes:
+        git: the approved history, by the target's names, without half-deleted namespaces.
+        state: the state of the registry.
+        commit: returns the commit with an id, if this clone has it.
+        number_mismatches: the topics whose version numbers in the registry are not Git's.
+        numbers: the target's numbers file, or None.
+        applied: the state that Git had approved at the last `apply` that left a trace, or None without any trace.
+    """
+
+    git: Catalog
+    state: RegistryState
+    advice: Advice
+    commit: Callable[[str], Commit | None]
+    number_mismatches: Sequence[TopicMismatches]
+    numbers: TargetNumbers | None
+    applied: AppliedHistory | None
 
     def find_differences(self) -> Iterator[DriftItem]:
         """Yield the differences of versions, tombstones and numbers, by topic."""
+        mismatches_by_name = {topic.name: topic for topic in self.number_mismatches}
         for name, topic in sorted(self.git.topics.items()):
-            mismatches = self.number_mismatches.get(name, TopicMismatches(name, ()))
-            recorded = self.recorded[name].entries if name in self.recorded else {}
+            mismatches = mismatches_by_name.get(name, TopicMismatches(name, ()))
+            recorded_topic = self.numbers.topics.get(name) if self.numbers else None
+            recorded = recorded_topic.entries if recorded_topic else {}
             decided = {
                 number.registry: _find_decision(number.registry, recorded)
                 for number in mismatches.numbers
@@ -79,7 +78,7 @@ class VersionDrift:
         self, name: TopicName, topic: Topic, decided: Mapping[int, AcceptanceReason]
     ) -> Iterator[DriftItem]:
         """Yield the differences in a topic's versions and tombstones; `decided` maps each recorded number to the reason of its acceptance."""
-        registered = self.topics.get(name)
+        registered = self.state.catalog.topics.get(name)
         entries = registered.versions if registered else ()
         pairs = pair_up(git=topic.versions, registry=entries)
         for pair in pairs:
@@ -124,7 +123,7 @@ class VersionDrift:
         if pair.stamp:
             return self._make_unexplained_item(name, entry, message, pair.stamp, nearest)
         rejection = self.advice.find_rejection(name)
-        namespace = self.namespaces.get(name.namespace_name)
+        namespace = self.state.catalog.namespaces.get(name.namespace_name)
         are_updates_off = namespace is not None and namespace.policies.is_allow_auto_update_schema is False
         cause = (
             "it has no property `schemactl.commit`, so `apply` did not upload it. The registry does not show who did: a producer or "
@@ -177,7 +176,7 @@ class VersionDrift:
         delete = f"{advice.format_delete(name, '--allow-delete')}: its messages can then not be read"
         if all(
             version.info and version.info.type in WITHOUT_SCHEMA
-            for version in get_live_versions(self.topics[name].versions)
+            for version in get_live_versions(self.state.catalog.topics[name].versions)
         ):
             delete = f"{advice.format_delete(name, '--force-delete')}: it does not describe messages, and keeps typed clients out"
         declare = "" if problem else "approve it: declare it in Git\n"
@@ -231,7 +230,8 @@ class VersionDrift:
         start_again = (
             f"{self.advice.format_restart(name)}: it deletes everything there, and restores the numbers from before"
         )
-        if name not in self.recorded and readable and not any(get_upload_commit(entry.info) for entry in readable):
+        is_recorded = self.numbers is not None and name in self.numbers.topics
+        if not is_recorded and readable and not any(get_upload_commit(entry.info) for entry in readable):
             start_again = (
                 "leave the registry unchanged: `apply` did not register these versions, so they never had Git's "
                 "numbers, and `rebuild` would make the messages with their numbers unreadable"
@@ -279,7 +279,7 @@ class VersionDrift:
             )
 
     def _make_lost_schema_item(self, name: TopicName, topic: Topic) -> DriftItem:
-        retained = self.retained.get(name)
+        retained = self.state.retained.get(name)
         lost = refuse_lost_schemas(name, retained, self.advice) if retained else None
         return DriftItem(
             name,

@@ -5,7 +5,7 @@ Numbers differ if something other than `apply` took one: a producer that registe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -135,8 +135,51 @@ def find_topic_mismatches(
     """
     if not topic.versions:
         return TopicMismatches(topic.name, ())
-    comparison = _ListAndRecord(topic, entries, recorded, twin_versions)
-    return TopicMismatches(topic.name, tuple(comparison.find_number_mismatches(spellings=spellings)))
+    recorded_entries = recorded.entries if recorded else {}
+    meanings = {version.number: version for version in find_meanings(topic.versions, recorded, "")}
+    git, twins, ended = Generations(topic.versions), VersionIndex(twin_versions), last_tombstone(topic.versions)
+    live = {entry.number for entry in get_live_versions(entries)}
+    last_deleted = max((number for number, entry in recorded_entries.items() if entry.deleted), default=-1)
+    not_recorded = () if spellings else find_other_spellings(topic, entries, [*meanings.values()])
+    spelled = {version.number for version in not_recorded}
+
+    def is_recorded(entry: SchemaVersion, info: SchemaInfo) -> bool:
+        """Return whether, by the record, messages of the number are read with its content, or are rejected as they should be."""
+        listed, is_live = recorded_entries.get(entry.number), entry.number in live
+        if listed and listed.deleted and is_live:
+            return False
+        if listed and listed.foreign:
+            return content_identity(listed.foreign) == content_identity(info)
+        meaning = meanings.get(entry.number)
+        if meaning is None:
+            return False
+        if meaning.git and meaning.git.info:
+            version = git.find(entry)
+            return version is not None and version.number == meaning.git.number
+        # For a number that is gone, it is enough that its messages are rejected.
+        return listed is not None and not is_live
+
+    mismatches = []
+    for entry in entries:
+        if entry.number <= ended and entry.number not in live and entry.number not in recorded_entries:
+            continue  # it belongs to an earlier generation in Git as well, and is no longer readable
+        if entry.info is None:
+            # The deletion of a schema that Git no longer declares is expected.
+            if topic.schema is not None or entry.number in recorded_entries:
+                mismatches.append(NumberMismatch(entry.number, None, "tombstone", entry.number <= last_deleted))
+            continue
+        version, meaning, has_record = git.find(entry), meanings.get(entry.number), is_recorded(entry, entry.info)
+        is_own = has_record and version is not None and version.number == entry.number
+        is_the_twins = (
+            version is None and not has_record and not (meaning and meaning.info) and twins.find(entry.info) is not None
+        )
+        if is_own or is_the_twins or entry.number in spelled:
+            continue
+        state: MismatchState = "readable" if entry.number in live else "deleted"
+        if version is None and get_upload_commit(entry.info):
+            state = "unexplained"
+        mismatches.append(NumberMismatch(entry.number, version.number if version else None, state, has_record))
+    return TopicMismatches(topic.name, tuple(mismatches))
 
 
 def find_other_spellings(
@@ -163,73 +206,6 @@ def find_other_spellings(
         and version.number in in_place
         and entry.number > highest
     )
-
-
-class _ListAndRecord:
-    """The comparison of one topic's entries with its record."""
-
-    def __init__(
-        self,
-        topic: Topic,
-        entries: Sequence[SchemaVersion],
-        recorded: TopicNumbers | None,
-        twin_versions: Sequence[SchemaVersion],
-    ) -> None:
-        self.topic = topic
-        self.entries = entries
-        self.recorded = recorded.entries if recorded else {}
-        self.by_record = {version.number: version for version in find_meanings(topic.versions, recorded, "")}
-        self.git = Generations(topic.versions)
-        self.ended = last_tombstone(topic.versions)
-        self.same_names_elsewhere = VersionIndex(twin_versions)
-        self.live = {entry.number for entry in get_live_versions(entries)}
-
-    def find_number_mismatches(self, *, spellings: bool) -> Iterator[NumberMismatch]:
-        deleted = [number for number, entry in self.recorded.items() if entry.deleted]
-        not_recorded = () if spellings else find_other_spellings(self.topic, self.entries, [*self.by_record.values()])
-        spelled = {version.number for version in not_recorded}
-        for entry in self.entries:
-            if entry.number <= self.ended and entry.number not in self.live and entry.number not in self.recorded:
-                continue  # it belongs to an earlier generation in Git as well, and is no longer readable
-            if entry.info is None:
-                # The deletion of a schema that Git no longer declares is expected.
-                if self.topic.schema is not None or entry.number in self.recorded:
-                    is_recorded = entry.number <= max(deleted, default=-1)
-                    yield NumberMismatch(entry.number, None, "tombstone", is_recorded)
-                continue
-            git = self.git.find(entry)
-            recorded = self._is_recorded(entry, entry.info)
-            is_own = recorded and git is not None and git.number == entry.number
-            meaning = self.by_record.get(entry.number)
-            is_the_twins = (
-                git is None
-                and not recorded
-                and not (meaning and meaning.info)
-                and self.same_names_elsewhere.find(entry.info) is not None
-            )
-            if is_own or is_the_twins or entry.number in spelled:
-                continue
-            state: MismatchState = "readable" if entry.number in self.live else "deleted"
-            if git is None and get_upload_commit(entry.info):
-                state = "unexplained"
-            yield NumberMismatch(entry.number, git.number if git else None, state, recorded)
-
-    def _is_recorded(self, entry: SchemaVersion, info: SchemaInfo) -> bool:
-        """Return whether, by the record, messages of the number are read with its content, or are rejected as they should be."""
-        listed = self.recorded.get(entry.number)
-        is_live = entry.number in self.live
-        if listed and listed.deleted and is_live:
-            return False
-        if listed and listed.foreign:
-            return content_identity(listed.foreign) == content_identity(info)
-        meaning = self.by_record.get(entry.number)
-        if meaning is None:
-            return False
-        if meaning.git and meaning.git.info:
-            version = self.git.find(entry)
-            return version is not None and version.number == meaning.git.number
-        # For a number that is gone, it is enough that its messages are rejected.
-        return listed is not None and not is_live
 
 
 def mismatch_values(topic_mismatches: Iterable[TopicMismatches]) -> list[Json]:

@@ -260,7 +260,7 @@ Lane = list[list[NumberedStep]]
 
 
 def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
-    """Yield the phases in order (`step.Phase`), each with lanes that can run in parallel."""
+    """Yield the phases in order (`step.Phase`), each with lanes that can run in parallel: for each namespace and list of schemas."""
     numbered = list(enumerate(steps, 1))
     last = {step.name.schema_id: number for number, step in numbered if isinstance(step.name, TopicName)}
     steps_by_phase: dict[Phase, list[NumberedStep]] = {phase: [] for phase in get_args(Phase)}
@@ -269,23 +269,17 @@ def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
         if phase == "deletions" and isinstance(step.name, TopicName) and last[step.name.schema_id] != number:
             phase = "topics"
         steps_by_phase[phase].append((number, step))
-    yield from map(_group_lanes, steps_by_phase.values())
-
-
-def _group_lanes(steps: list[NumberedStep]) -> list[Lane]:
-    """Group steps into lanes: one for each namespace and for each list of schemas.
-
-    All lists with relaxed topics in one namespace share a lane, because restoring one of these topics turns the namespace's
-    automatic updates on again.
-    """
-    groups: dict[NamespaceName | str, list[NumberedStep]] = {}
-    for numbered_step in steps:
-        name = numbered_step[1].name
-        groups.setdefault(name.schema_id if isinstance(name, TopicName) else name, []).append(numbered_step)
-    lanes: dict[NamespaceName | str, Lane] = {}
-    for key, group in groups.items():
-        name = group[0][1].name
-        relaxes = any(isinstance(step, RelaxStrategy | RestoreStrategy) for _, step in group)
-        shared = name.namespace_name if isinstance(name, TopicName) and relaxes else key
-        lanes.setdefault(shared, []).append(group)
-    return list(lanes.values())
+    for phase_steps in steps_by_phase.values():
+        groups: dict[NamespaceName | str, list[NumberedStep]] = {}
+        for numbered_step in phase_steps:
+            name = numbered_step[1].name
+            groups.setdefault(name.schema_id if isinstance(name, TopicName) else name, []).append(numbered_step)
+        # All lists with relaxed topics in one namespace share a lane, because restoring one of these topics turns the namespace's
+        # automatic updates on again.
+        lanes: dict[NamespaceName | str, Lane] = {}
+        for key, group in groups.items():
+            name = group[0][1].name
+            relaxes = any(isinstance(step, RelaxStrategy | RestoreStrategy) for _, step in group)
+            shared = name.namespace_name if isinstance(name, TopicName) and relaxes else key
+            lanes.setdefault(shared, []).append(group)
+        yield list(lanes.values())

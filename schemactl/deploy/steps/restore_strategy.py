@@ -81,8 +81,19 @@ class RestoreStrategy(Step):
         """See `Step.carry_out`."""
         restore(context.registry, self.name)
         context.relaxed.discard(self.name)
-        if self.latest is not None:
-            _expect_nothing_after(self.latest, self.name, context.registry)
+        if self.latest is None:
+            return
+        # The versions that appeared while the topic accepted every upload.
+        appeared = [version for version in context.registry.versions(self.name) if version.number > self.latest]
+        if appeared:
+            commits = sorted({commit[:9] for version in appeared if (commit := get_upload_commit(version.info))})
+            uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "another client uploaded"
+            numbers = format_version_numbers([version.number for version in appeared])
+            raise StalePlan(
+                f"{self.name}: {uploader} {numbers} over the admin API "
+                "while the topic accepted every schema (automatic updates were off); the strategy is restored",
+                fix="schemactl drift shows what was uploaded",
+            )
 
     @property
     def phase(self) -> Phase:
@@ -122,17 +133,3 @@ def restore(registry: Registry, name: TopicName) -> None:
         f"{state}, which was meant for the uploads only" + (f": {cause.message}" if cause else ""),
         fix="run apply again: it restores both",
     ) from cause
-
-
-def _expect_nothing_after(latest: int, name: TopicName, registry: Registry) -> None:
-    """Raise StalePlan if a version after number `latest` appeared while the topic accepted every upload."""
-    appeared = [version for version in registry.versions(name) if version.number > latest]
-    if not appeared:
-        return
-    commits = sorted({commit[:9] for version in appeared if (commit := get_upload_commit(version.info))})
-    uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "another client uploaded"
-    raise StalePlan(
-        f"{name}: {uploader} {format_version_numbers([version.number for version in appeared])} over the admin API "
-        "while the topic accepted every schema (automatic updates were off); the strategy is restored",
-        fix="schemactl drift shows what was uploaded",
-    )

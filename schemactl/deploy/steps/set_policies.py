@@ -14,7 +14,6 @@ from schemactl.core.policies import CompatibilityStrategy, Policies, get_setting
 from schemactl.core.wording import format_policies
 from schemactl.deploy.registry_state import describe_policy
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
-from schemactl.registry.interface import Registry
 
 _UNKNOWN_DEFAULT: Final = "the brokers' own behavior, which is unknown"
 
@@ -85,34 +84,30 @@ class SetPolicies(Step):
 
     def carry_out(self, context: ApplyContext) -> None:
         """See `Step.carry_out`."""
+        registry, new_values = context.registry, self.after.managed()
         # A new namespace or topic has its broker's values, which no plan can know.
         if self.name not in context.created:
-            self._expect_unchanged(context.registry)
+            policies = registry.read_policies(self.name, new_values.keys())
+            changes = []
+            for policy, new_value in new_values.items():
+                old_value, value = self.before.get(policy), policies.get(policy)
+                is_unset = _is_unset(policy, value) and _is_unset(policy, old_value)
+                if value not in (old_value, new_value) and not is_unset:
+                    changes.append(f"{policy} was {describe_policy(old_value)} and is {describe_policy(value)}")
+            if changes:
+                raise StalePlan(
+                    f"{self.name}: its policies were not set, because another client has changed them since the plan was made "
+                    f"({'; '.join(changes)})",
+                    fix="look at a new plan: schemactl plan",
+                )
         if isinstance(self.name, NamespaceName):
             if self.after.is_allow_auto_update_schema is False:
-                context.registry.forget_relaxing(self.name)
-            context.registry.set_namespace_policies(self.name, self.after)
+                registry.forget_relaxing(self.name)
+            registry.set_namespace_policies(self.name, self.after)
         else:
             if self.after.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
-                context.registry.forget_relaxing(self.name)
-            context.registry.set_topic_policies(self.name, self.after)
-
-    def _expect_unchanged(self, registry: Registry) -> None:
-        """Raise StalePlan if a policy has neither its old nor its new value: another client has changed it."""
-        new_values = self.after.managed()
-        policies = registry.read_policies(self.name, new_values.keys())
-        changes = []
-        for policy, new_value in new_values.items():
-            old_value, value = self.before.get(policy), policies.get(policy)
-            is_unset = _is_unset(policy, value) and _is_unset(policy, old_value)
-            if value not in (old_value, new_value) and not is_unset:
-                changes.append(f"{policy} was {describe_policy(old_value)} and is {describe_policy(value)}")
-        if changes:
-            raise StalePlan(
-                f"{self.name}: its policies were not set, because another client has changed them since the plan was made "
-                f"({'; '.join(changes)})",
-                fix="look at a new plan: schemactl plan",
-            )
+                registry.forget_relaxing(self.name)
+            registry.set_topic_policies(self.name, self.after)
 
     def _is_reset(self, policy: str, value: str) -> bool:
         is_inherited = policy in format_policies(self.from_namespace) or policy in format_policies(self.from_default)
