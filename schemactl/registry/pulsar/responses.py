@@ -221,11 +221,13 @@ def retry_after_s(header: str) -> float | None:
 
 def parse_strategy(text: str | None) -> CompatibilityStrategy:
     """Return the strategy with this name, or UNDEFINED for None; raise RegistryError for an unknown name."""
+    if text is None:
+        return CompatibilityStrategy.UNDEFINED
     try:
-        return CompatibilityStrategy.UNDEFINED if text is None else CompatibilityStrategy(text)
+        return CompatibilityStrategy(text)
     except ValueError:
         raise RegistryError(
-            f"the registry has a compatibility strategy that this version does not know: {(text or '')[:60]!r}",
+            f"the registry has a compatibility strategy that this version does not know: {text[:60]!r}",
             fix="upgrade schemactl",
         ) from None
 

@@ -183,7 +183,7 @@ def _parse_version(topic: TopicName, response: Mapping[str, Any]) -> SchemaVersi
     text, properties = response.get("data") or "", response.get("properties") or {}
     if not all(isinstance(value, str) for value in properties.values()):
         raise RegistryError(f"{topic}: v{number} has a property that is not a string")
-    if isinstance(timestamp_ms, bool) or (timestamp_ms is not None and abs(timestamp_ms) > _MAX_TIMESTAMP_MS):
+    if timestamp_ms is not None and abs(timestamp_ms) > _MAX_TIMESTAMP_MS:
         raise RegistryError(f"{topic}: v{number} has a timestamp that is not a time")
     try:
         info = SPECS[schema_type].from_text(schema_type, text, properties)
