@@ -109,7 +109,7 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
         return 0
     target_names = {topic.name: target.target.names.to_target(topic.name) for topic in topics}
     with closing(target.open(context)) as registry:
-        connected = registry.clients(target_names.values())
+        connected = registry.list_clients(target_names.values())
     clients_by_topic = [
         (topic, _match_connections(topic, target.target, connected[target_names[topic.name]])) for topic in topics
     ]

@@ -181,7 +181,7 @@ def _read_registry(args: argparse.Namespace, registry: Registry, target: Target)
     from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.registry.interface import Scope
 
-    registered = registry.everything(parse_namespaces(args.namespace))
+    registered = registry.list_scope(parse_namespaces(args.namespace))
     topics = select_known_topics(
         frozenset(registered.topics),
         args.topic,

@@ -368,7 +368,7 @@ def _delete_versions(topic: _RegistryTopic) -> int:
     describes_messages = any(
         version.info and version.info.type not in WITHOUT_SCHEMA for version in topic.live_versions
     )
-    reason = topic.registry.retained(topic.name) if is_deletable and describes_messages else ""
+    reason = topic.registry.describe_retained_messages(topic.name) if is_deletable and describes_messages else ""
     if reason and not topic.args.allow_unreadable_messages:
         way = "hidden" if topic.args.allow_delete else "destroyed"
         raise RegistryError(

@@ -253,7 +253,7 @@ def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope, names: 
     namespaces = parse_namespaces(scope.namespaces)
     if namespaces is not None:
         namespaces = frozenset(names.to_target(name) if names.has(name) else name for name in namespaces)
-    declared, registered = find_scope(git), registry.everything(namespaces)
+    declared, registered = find_scope(git), registry.list_scope(namespaces)
     managed_ids = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in registered.topics if name.schema_id not in managed_ids)
     return Scope(registered.namespaces - declared.namespaces, topics)

@@ -44,7 +44,7 @@ def document(plan: Plan) -> Json:
 
 def _make_values(plan: Plan) -> Json:
     """Return the members of the document except the digest; `steps` can be iterated once."""
-    settings = {str(name): sorted(plan.scope.asked(name)) for name in sorted(plan.scope.settings, key=str)}
+    settings = {str(name): sorted(plan.scope.get_settings(name)) for name in sorted(plan.scope.settings, key=str)}
     values: Json = {
         "format_version": FORMAT_VERSION,
         "schemactl": get_version(),

@@ -101,14 +101,14 @@ def read_registry_state(
             for name, topic in topics.items()
             if get_live_versions(topic.versions) and lacks_newest_generation(topic.versions, git.versions(name))
         }
-    retained = {name: reason for name in sorted(emptied) if (reason := registry.retained(name))}
+    retained = {name: reason for name in sorted(emptied) if (reason := registry.describe_retained_messages(name))}
     for name, declared_topic in git.topics.items() if git is not None else ():
         registered_topic = topics.get(name)
         is_without_schema = registered_topic is not None and not registered_topic.versions
         if (
             declared_topic.schema
             and is_without_schema
-            and (reason := registry.retained(name, written_with_schema=True))
+            and (reason := registry.describe_retained_messages(name, written_with_schema=True))
         ):
             retained[name] = reason
 
@@ -173,7 +173,7 @@ def state_values(state: RegistryState, scope: Scope) -> Json:
 
 
 def _policies_value(name: NamespaceName | TopicName, policies: Policies, scope: Scope) -> Json:
-    return {policy: policies.get(policy) for policy in (*SCHEMA_POLICIES, *sorted(scope.asked(name)))}
+    return {policy: policies.get(policy) for policy in (*SCHEMA_POLICIES, *sorted(scope.get_settings(name)))}
 
 
 def state_changes(before: Json, now: Json) -> Iterator[str]:

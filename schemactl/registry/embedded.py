@@ -349,26 +349,26 @@ class EmbeddedRegistry(Relaxing):
             namespaces = {
                 name: Namespace(
                     name,
-                    _select_settings(namespace.policies, scope.asked(name)),
+                    _select_settings(namespace.policies, scope.get_settings(name)),
                     clusters=tuple(namespace.policies.settings.get(REPLICATION, ())),
                 )
                 for name in scope.namespaces
                 if (namespace := self.namespace(name)) is not None
             }
             topics = {
-                name: replace(topic, policies=_select_settings(topic.policies, scope.asked(name)))
+                name: replace(topic, policies=_select_settings(topic.policies, scope.get_settings(name)))
                 for name in scope.topics
                 if (topic := self._read_topic(name)) is not None
             }
         return Catalog(namespaces, topics)
 
     def read_policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
-        """See `Registry.policies`."""
+        """See `Registry.read_policies`."""
         stored = self.namespace(name) if isinstance(name, NamespaceName) else self.topic(name)
         return Policies.of({policy: stored.policies.get(policy) for policy in names}) if stored else Policies()
 
-    def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
-        """See `Registry.everything`."""
+    def list_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
+        """See `Registry.list_scope`."""
         with self._database.read():
             existing = set(self.namespaces())
             topics = set(self.topics())
@@ -515,13 +515,13 @@ class EmbeddedRegistry(Relaxing):
             info, strategy
         ), strategy
 
-    def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
-        """See `Registry.retained`. Return "", because messages are at brokers."""
+    def describe_retained_messages(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
+        """See `Registry.describe_retained_messages`. Return "", because messages are at brokers."""
         del topic, written_with_schema
         return ""
 
-    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
-        """See `Registry.clients`. Raise RegistryError, because clients connect to brokers."""
+    def list_clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
+        """See `Registry.list_clients`. Raise RegistryError, because clients connect to brokers."""
         del topics
         raise RegistryError(
             f"{self.url} is an embedded registry, which has no clients: they connect to brokers",

@@ -65,7 +65,7 @@ class Scope:
     topics: frozenset[TopicName]
     settings: Mapping[NamespaceName | TopicName, frozenset[str]] = field(default_factory=dict, hash=False)
 
-    def asked(self, name: NamespaceName | TopicName) -> frozenset[str]:
+    def get_settings(self, name: NamespaceName | TopicName) -> frozenset[str]:
         """Return the names of the settings to read of a namespace or topic."""
         return self.settings.get(name, frozenset())
 
@@ -171,7 +171,7 @@ class Registry(Protocol):
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """Return every stored version of the topic, as `read` does; requires only the permission to produce or consume."""
 
-    def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
+    def list_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """Return the existing namespaces, all or those in `namespaces`, and all their topics.
 
         The brokers' own namespaces and topics are left out, and scalable topics are included. A topic with schemas that does
@@ -219,13 +219,13 @@ class Registry(Protocol):
     def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:
         """Return the answer of the compatibility endpoint, which stores nothing."""
 
-    def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
+    def describe_retained_messages(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
         """Return a clause about retained messages that need the topic's schemas, or "" if there are provably none.
 
         With `written_with_schema`, messages without a version do not count.
         """
 
-    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
+    def list_clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
         """Return the connected clients of each topic; raise RegistryError if the registry cannot have clients."""
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
@@ -321,7 +321,7 @@ class Relaxing(ABC):
         self.set_topic_policies(topic, Policies(_ALWAYS_COMPATIBLE))
 
     def find_relaxed_topic(self, topic: TopicName) -> RelaxedTopic | None:
-        """See `Registry.relaxed`. A saved value counts only together with a policy that `relax` sets."""
+        """See `Registry.find_relaxed_topic`. A saved value counts only together with a policy that `relax` sets."""
         own = self._read_own_strategy(topic)
         updates_off = self.updates_off_for(topic.namespace_name) == topic
         saved = self._property(topic, RELAXED_FROM) if own is _ALWAYS_COMPATIBLE else None

@@ -431,7 +431,7 @@ class Retaining(EmbeddedRegistry):
 
     entries = "orders retains 3 entries of messages"
 
-    def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
+    def describe_retained_messages(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
         del written_with_schema
         return self.entries if topic == ORDERS else ""
 

@@ -82,5 +82,5 @@ class DeleteSchema(Step):
 
 def expect_empty(name: TopicName, registry: Registry) -> None:
     """Raise RegistryError if messages are retained: they may have been written since the plan was made."""
-    if reason := registry.retained(name):
+    if reason := registry.describe_retained_messages(name):
         raise RegistryError(f"{name}: its schema is not deleted: {reason}", fix="look at a new plan: schemactl plan")

@@ -203,7 +203,7 @@ class PulsarRegistry(Relaxing):
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
         results = self._connection.map_in_threads(
-            lambda name: self._read_namespace(name, scope.asked(name)), scope.namespaces
+            lambda name: self._read_namespace(name, scope.get_settings(name)), scope.namespaces
         )
         namespaces = {namespace.name: namespace for namespace in results if namespace}
         elsewhere = {name for name, namespace in namespaces.items() if namespace.is_elsewhere(self._cluster)}
@@ -236,7 +236,7 @@ class PulsarRegistry(Relaxing):
             count = self._count_partitions(name) if is_partitioned else None
             policies = common.get(name.namespace_name) if name.domain == "persistent" else None
             if policies is None:
-                policies = self._read_own_policies(name, namespaces.get(name.namespace_name), scope.asked(name))
+                policies = self._read_own_policies(name, namespaces.get(name.namespace_name), scope.get_settings(name))
             return Topic(name, current, versions, policies, partitions=count)
 
         topics = {}
@@ -247,15 +247,15 @@ class PulsarRegistry(Relaxing):
         return Catalog(namespaces, topics)
 
     def read_policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
-        """See `Registry.policies`. Takes one request for a namespace, and one for each policy of a topic."""
+        """See `Registry.read_policies`. Takes one request for a namespace, and one for each policy of a topic."""
         settings = frozenset(names & SETTINGS.keys())
         if isinstance(name, NamespaceName):
             namespace = self._read_namespace(name, settings)
             return namespace.policies if namespace else Policies()
         return self._read_topic_policies(name, settings, names)
 
-    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
-        """See `Registry.clients`."""
+    def list_clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
+        """See `Registry.list_clients`."""
         names = list(topics)
         if scalable := next((name for name in names if name.is_scalable), None):
             raise RegistryError(f"{scalable}: clients of scalable topics cannot be listed", fix="leave the topic out")
@@ -266,8 +266,8 @@ class PulsarRegistry(Relaxing):
         """See `Registry.versions`."""
         return schemas.read_versions(self._connection, topic)
 
-    def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
-        """See `Registry.everything`. A topic that has schemas but does not exist cannot be listed."""
+    def list_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
+        """See `Registry.list_scope`. A topic that has schemas but does not exist cannot be listed."""
         selected = namespaces if namespaces is not None else frozenset(self._list_namespaces())
 
         def list_topics(name: NamespaceName) -> tuple[NamespaceName, list[TopicName]] | None:
@@ -373,8 +373,8 @@ class PulsarRegistry(Relaxing):
         """See `Registry.test_schema`."""
         return schemas.test(self._connection, topic, info)
 
-    def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
-        """See `Registry.retained`. Entries in ledgers, offloaded entries and compacted entries count.
+    def describe_retained_messages(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
+        """See `Registry.describe_retained_messages`. Entries in ledgers, offloaded entries and compacted entries count.
 
         Nothing counts the messages in the segments of a scalable topic.
         """

@@ -24,7 +24,7 @@ def space(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Namespace]
 
 def describe_retained(space: Namespace, name: str, domain: str = "persistent") -> str:
     with brokers.open_registry(space.broker) as registry:
-        return registry.retained(TopicName.parse(f"{domain}://{space.name}/{name}"))
+        return registry.describe_retained_messages(TopicName.parse(f"{domain}://{space.name}/{name}"))
 
 
 def test_a_message_counts_until_it_is_removed(space: Namespace) -> None:
