@@ -20,7 +20,7 @@ from schemactl.core.wording import format_count, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.declare.target_numbers import TargetNumbers
-    from schemactl.deploy.acceptance import Acceptance
+    from schemactl.deploy.acceptance import AcceptedDrift
     from schemactl.deploy.version_numbers import TopicMismatches
 
 
@@ -93,7 +93,7 @@ def _read_old_numbers(place: ChosenTarget, recorded: TargetNumbers | None) -> Ta
 
 
 def _print_acceptance(
-    acceptance: Acceptance, written_paths: Sequence[str], target: Target, *, is_approved: bool
+    acceptance: AcceptedDrift, written_paths: Sequence[str], target: Target, *, is_approved: bool
 ) -> None:
     """Print the recorded differences, the differences that cannot be accepted, and the next step."""
     path = acceptance.numbers.path
@@ -134,7 +134,7 @@ def _print_acceptance(
         )
 
 
-def _print_numbers(topic: TopicMismatches, acceptance: Acceptance) -> None:
+def _print_numbers(topic: TopicMismatches, acceptance: AcceptedDrift) -> None:
     """Print the recorded numbers of a topic, and which of its messages will be rejected."""
     print(f"  {on_one_line(str(topic.name))}: {topic}")
     old_record = acceptance.old_numbers.topics.get(topic.name)

@@ -17,7 +17,7 @@ from schemactl.deploy.version_numbers import TopicMismatches, find_topic_mismatc
 
 
 @dataclass(slots=True)
-class Acceptance:
+class AcceptedDrift:
     """The differences to record, and the differences that cannot be accepted.
 
     Attributes:
@@ -51,7 +51,7 @@ def accept_differences(
     decision: AcceptanceReason,
     *,
     with_brokers: bool,
-) -> Acceptance:
+) -> AcceptedDrift:
     """Return the acceptance of all differences in a report that can be accepted.
 
     Args:
@@ -64,7 +64,7 @@ def accept_differences(
     """
     # The version numbers that differ from Git's.
     topics: dict[TopicName, TopicNumbers] = dict(old_numbers.topics)
-    acceptance = Acceptance(old_numbers, old_numbers)
+    acceptance = AcceptedDrift(old_numbers, old_numbers)
     for name, topic in sorted(select_applicable(git).topics.items()):
         entries = report.registered.versions(target.names.to_target(name))
         old_record = old_numbers.topics.get(name)
