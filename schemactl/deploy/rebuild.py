@@ -23,8 +23,7 @@ from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import WaiversAt
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
-from schemactl.core.wording import format_ranges as listed
-from schemactl.core.wording import format_version_numbers
+from schemactl.core.wording import format_ranges, format_version_numbers
 from schemactl.declare.target_numbers import TargetNumbers, target_versions
 from schemactl.deploy import refusals
 from schemactl.deploy.planner import RELAX, Planner
@@ -238,9 +237,7 @@ class _Rebuilder(Planner):
         if not current and taken <= first:
             return None
         if not current:
-            problem = (
-                f"tombstones have taken the numbers {listed(range(taken))} since, and the first version was {first}"
-            )
+            problem = f"tombstones have taken the numbers {format_ranges(range(taken))} since, and the first version was {first}"
         elif current[0].number == first and _is_same_list(current, wanted):
             return None
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from schemactl.core.catalog import Topic
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
-from schemactl.core.wording import format_partitions as describe_partitions
+from schemactl.core.wording import format_partitions
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step
 
 
@@ -26,7 +26,7 @@ class CreateTopic(Step):
     @property
     def suffix(self) -> str:
         """The number of partitions, to be written after the name, or ""."""
-        return "" if self.partitions is None else f", {describe_partitions(self.partitions)}"
+        return "" if self.partitions is None else f", {format_partitions(self.partitions)}"
 
     def describe(self) -> str:
         """See `Step.describe`."""

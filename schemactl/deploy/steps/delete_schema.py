@@ -9,8 +9,7 @@ from schemactl.core.errors import RegistryError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions
-from schemactl.core.wording import format_ranges
-from schemactl.core.wording import format_version_numbers as describe_versions
+from schemactl.core.wording import format_ranges, format_version_numbers
 from schemactl.deploy.steps.step import ApplyContext, Phase, PredictedState, Step, StepSign
 from schemactl.registry.interface import Registry, Scope
 
@@ -67,7 +66,7 @@ class DeleteSchema(Step):
         added = [version.number for version in get_live_versions(topic.versions) if version.number not in self.versions]
         if added:
             raise StalePlan(
-                f"{self.name}: its schema is not deleted: another client uploaded {describe_versions(added)} since the plan was made",
+                f"{self.name}: its schema is not deleted: another client uploaded {format_version_numbers(added)} since the plan was made",
                 fix="look at a new plan: schemactl plan",
             )
         if not self.unreadable:

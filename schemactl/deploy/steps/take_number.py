@@ -9,7 +9,7 @@ from schemactl.core.errors import RegistryError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_next_number
-from schemactl.core.wording import format_version_numbers as describe_versions
+from schemactl.core.wording import format_version_numbers
 from schemactl.deploy.steps.delete_schema import expect_empty
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 
@@ -34,7 +34,7 @@ class TakeNumber(Step):
     def list_lines(self) -> Iterator[tuple[StepSign, str]]:
         """See `Step.list_lines`."""
         if self.versions:
-            yield "-", f"{describe_versions(self.versions)} no longer readable: a new generation begins"
+            yield "-", f"{format_version_numbers(self.versions)} no longer readable: a new generation begins"
         yield "+", f"v{self.number}: filled with a tombstone, because no version with this number can be read"
 
     def list_facts(self) -> Json:
