@@ -84,7 +84,7 @@ def measure(kind: str, topics: int) -> dict[str, float]:
         state = hold_everything(state, target)
     plan = make_plan(state, target, origin=ORIGIN, permissions=Permissions(create_tenants=True))
     values = document(plan)
-    written_bytes = sum(map(len, write(make_plan_report(plan, values["digest"]).text(), json_pieces(values))))
+    written_bytes = sum(map(len, write(make_plan_report(plan, values["digest"]).render(), json_pieces(values))))
     cpu_s = time.process_time() - start_s
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     memory_mb = memory / (1 << 20 if sys.platform == "darwin" else 1 << 10)

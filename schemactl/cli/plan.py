@@ -535,7 +535,7 @@ def render_plan_file(plan: Plan) -> str:
     from schemactl.deploy.plan_json import plan_digest
     from schemactl.report.plan import make_plan_report
 
-    return make_plan_report(plan, plan_digest(plan) if plan.steps else "").text()
+    return make_plan_report(plan, plan_digest(plan) if plan.steps else "").render()
 
 
 def find_needed_permissions(plan: Plan) -> Permissions:

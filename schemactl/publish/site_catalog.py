@@ -64,7 +64,7 @@ class SiteContent:
     history: History
     project: Project
     authors: Mapping[str, str]
-    targets: Sequence[TargetHistory] = field(default=())
+    targets: Sequence[TargetHistory] = ()
     waivers: WaiversAt = lambda _: ()
     repository: RepositoryLinks = field(default_factory=lambda: RepositoryLinks(""))
 
@@ -194,7 +194,7 @@ class TopicEntry:
     no_columns: str
     environments: Sequence[TopicOnTarget]
     latest_first: Sequence[VersionEntry]
-    kinds: Mapping[str, int] = field(default_factory=dict)
+    kinds: Mapping[str, int]
 
     @property
     def kind(self) -> str:
@@ -492,12 +492,14 @@ def draw_graph(middle: Box, users: Edges, parts: Edges) -> str:
                 f'<g class="fold"><rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
                 f'<text x="{x + 12}" y="{y + 27}">and {len(hidden)} more</text></g>'
             )
-    lines = {
-        _draw_line(position, positions[part])
-        for node, position in positions.items()
-        for part in parts.get(node, ())
-        if part in positions and position[0] < positions[part][0]
-    }
+    lines: set[str] = set()
+    for node, (x, y) in positions.items():
+        start_x, start_y = x + _WIDTH, y + _HEIGHT // 2
+        for part in parts.get(node, ()):
+            if part in positions and x < positions[part][0]:
+                end_x, end_y = positions[part][0], positions[part][1] + _HEIGHT // 2
+                curve = f"C{start_x + 28} {start_y} {end_x - 28} {end_y} {end_x} {end_y}"
+                lines.add(f'<path d="M{start_x} {start_y}{curve}"/>')
     size = f'width="{len(columns) * _COLUMN - 52}" height="{height}"'
     return f'<svg class="graph" role="group" aria-label="Graph" {size}>{"".join(sorted(lines))}{boxes}</svg>'
 
@@ -525,12 +527,6 @@ def _measure_distances(middle: Box, edges: Edges) -> dict[Box, int]:
                 levels[neighbor] = level
                 queue.append(neighbor)
     return levels
-
-
-def _draw_line(start: tuple[int, int], end: tuple[int, int]) -> str:
-    (x, y), (to_x, to_y) = start, end
-    x, y, to_y = x + _WIDTH, y + _HEIGHT // 2, to_y + _HEIGHT // 2
-    return f'<path d="M{x} {y}C{x + 28} {y} {to_x - 28} {to_y} {to_x} {to_y}"/>'
 
 
 def _draw_box(node: Box, x: int, y: int, *, is_middle: bool) -> str:

@@ -74,7 +74,14 @@ def render_difference(entry: VersionEntry, lines_by_number: Mapping[int, Sequenc
         rest = f"<p>{format_count(more, 'line')} more.</p>" if more else ""
         html = f"<details><summary>Definition</summary><div class=inside><pre tabindex=0><code>{escape_code(text)}</code></pre>{rest}</div></details>"
         return Markup(html)  # noqa: S704  the text is escaped
-    rows = _diff_lines(lines_by_number[entry.before.number], lines)
+    old_lines = lines_by_number[entry.before.number]
+    # difflib sees the lines between the equal ends alone.
+    head, tail = count_common(old_lines, lines)
+    start, end = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
+    diff = unified_diff(
+        old_lines[start : len(old_lines) - end], lines[start : len(lines) - end], n=_CONTEXT, lineterm=""
+    )
+    rows = ["@@" if row.startswith("@@") else row for row in [*diff][2:]]
     if not rows:
         return Markup('<p class="soft small">Only formatting or metadata changed.</p>')
     if is_short:
@@ -90,14 +97,6 @@ def render_difference(entry: VersionEntry, lines_by_number: Mapping[int, Sequenc
     if len(rows) > _MAX_DIFF_LINES:
         html += f"<i>{format_count(len(rows) - _MAX_DIFF_LINES, 'line')} more</i>"
     return Markup(f"<pre class=diff tabindex=0>{html}</pre>")  # noqa: S704  the text is escaped
-
-
-def _diff_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Return the lines of a unified diff after its head; difflib sees the lines between the equal ends alone."""
-    head, tail = count_common(old, new)
-    start, end = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
-    diff = unified_diff(old[start : len(old) - end], new[start : len(new) - end], n=_CONTEXT, lineterm="")
-    return ["@@" if line.startswith("@@") else line for line in [*diff][2:]]
 
 
 def count_common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -15,7 +15,7 @@ from schemactl.core.schema import Commit
 from schemactl.core.wording import format_count, format_day, format_policies
 from schemactl.formats.part_changes import PartChange
 from schemactl.history import History
-from schemactl.publish.site_verdicts import FIRST, Verdict
+from schemactl.publish.site_verdicts import Verdict
 
 if TYPE_CHECKING:
     from schemactl.publish.site_catalog import TopicEntry
@@ -77,7 +77,7 @@ class Event:
     note: str = ""
     owner: str = ""
     author: str = ""
-    topics: Sequence[TopicName] = field(default=())
+    topics: Sequence[TopicName] = ()
 
     @property
     def kind_text(self) -> str:
@@ -145,7 +145,7 @@ def list_topic_events(history: History, entry: TopicEntry) -> Iterator[Event]:
     name, owner = entry.name, entry.metadata.owner
     for version in reversed(entry.latest_first):
         if version.version.commit and version.version.info:
-            verdict = entry.verdicts.versions.get(version.version.number, FIRST)
+            verdict = entry.verdicts.versions[version.version.number]
             yield Event(
                 version.version.commit,
                 "version",
@@ -160,7 +160,16 @@ def list_topic_events(history: History, entry: TopicEntry) -> Iterator[Event]:
                 author=version.author,
             )
     yield from _list_returns(history, entry)
-    yield from _list_declaration_events(history, name, owner)
+    before: Topic | None = None
+    is_first = True
+    for commit, topic in history.trace_topic(name):
+        if topic is not None:
+            old = before or Topic(name)
+            if not is_first:
+                yield from _list_policy_events(commit, name, old.policies, topic.policies, owner)
+            yield from _list_deprecation_events(commit, name, old.metadata.deprecated, topic.metadata.deprecated, owner)
+            yield from _list_client_events(commit, name, old.clients, topic.clients, owner)
+        before, is_first = topic, False
 
 
 def _list_returns(history: History, entry: TopicEntry) -> Iterator[Event]:
@@ -201,20 +210,6 @@ def _list_returns(history: History, entry: TopicEntry) -> Iterator[Event]:
                 )
         had_schema = had_schema or bool(numbers)
         previous = number
-
-
-def _list_declaration_events(history: History, name: TopicName, owner: str) -> Iterator[Event]:
-    """Yield the changes of policies, deprecation and clients in the declarations of a topic."""
-    before: Topic | None = None
-    is_first = True
-    for commit, topic in history.trace_topic(name):
-        if topic is not None:
-            old = before or Topic(name)
-            if not is_first:
-                yield from _list_policy_events(commit, name, old.policies, topic.policies, owner)
-            yield from _list_deprecation_events(commit, name, old.metadata.deprecated, topic.metadata.deprecated, owner)
-            yield from _list_client_events(commit, name, old.clients, topic.clients, owner)
-        before, is_first = topic, False
 
 
 def list_namespace_events(history: History, owners: Mapping[NamespaceName, str]) -> Iterator[Event]:

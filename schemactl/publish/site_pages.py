@@ -952,9 +952,8 @@ class Site:
         shared = max(self._types.values(), key=lambda use: len(use.topics), default=None)
         if shared:
             examples.append(shared.name.rpartition(".")[2])
-        examples += [
-            symbols[-1] for row in self._search for field_row in row[5] for symbols in field_row[4:5] if symbols
-        ][:1]
+        field_rows = (field_row for topic_row in self._search for field_row in topic_row[5])
+        examples += next((symbols[-1:] for field_row in field_rows for symbols in field_row[4:5] if symbols), [])
         examples += [*self._clients][:1]
         examples += [event.commit.short[:7] for event in self._events[:1]]
         return examples

@@ -208,17 +208,14 @@ def render_mermaid(usage: Usage) -> str:
     lines = ["flowchart LR"]
     for node, number in numbers.items():
         opening, closing = _MERMAID_SHAPES[node.kind]
-        lines.append(f'  {number}{opening}"{_escape_mermaid(node)}"{closing}')
+        # All but plain characters are numeric references.
+        label = "".join(
+            character if character.isalnum() or character in " ._-/:" else f"#{ord(character)};"
+            for character in on_one_line(node.name)
+        )
+        lines.append(f'  {number}{opening}"{label}"{closing}')
     lines += [f"  {numbers[node]} {arrow} {numbers[used]}" for node, used, arrow in _list_edges(usage, "-->", "-.->")]
     return "\n".join(lines)
-
-
-def _escape_mermaid(node: Node) -> str:
-    """Return the name of a node with all but plain characters as numeric references."""
-    name = on_one_line(node.name)
-    return "".join(
-        character if character.isalnum() or character in " ._-/:" else f"#{ord(character)};" for character in name
-    )
 
 
 def render_dot(usage: Usage) -> str:

@@ -95,7 +95,7 @@ def render_target_reports(
     reports, json_values = [report for report, _ in documents], [value for _, value in documents]
     has_several = len(reports) > 1
     if name == "text":
-        rendered = "\n".join(report.text(color=color) + "\n" * has_several for report in reports)
+        rendered = "\n".join(report.render(color=color) + "\n" * has_several for report in reports)
     elif name == "json" and has_several:
         rendered = "\n".join(json.dumps(value, separators=(",", ":")) for value in json_values)
     elif name == "json":

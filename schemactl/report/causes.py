@@ -193,7 +193,9 @@ class ShownCause:
     def list_proofs(self) -> list[tuple[Finding, Counterexample]]:
         """Return the messages that prove the cause, each with its finding; of equal proofs, the last one."""
         findings = self.cause.list_examples()
-        proofs = {proof_text(finding): (finding, proof) for finding in findings if (proof := finding.counterexample)}
+        proofs = {
+            describe_proof(finding): (finding, proof) for finding in findings if (proof := finding.counterexample)
+        }
         return [*proofs.values()]
 
     def list_lines(self) -> Iterator[CauseLine]:
@@ -209,21 +211,31 @@ class ShownCause:
             if finding.older:
                 yield CauseLine("older", str(finding.older))
             if finding.counterexample:
-                yield CauseLine("proof", proof_text(finding))
+                yield CauseLine("proof", describe_proof(finding))
             if finding.fix and not finding.waiver:
                 yield CauseLine("fix", on_one_line(finding.fix))
         if len(findings) > _MAX_EXAMPLES:
             more = format_count(len(findings) - _MAX_EXAMPLES, "more place")
             yield CauseLine("reason", f"The same at {more} of the topic.")
-        yield from (CauseLine("broker", line) for line in self._broker_lines())
-        yield from (CauseLine("topics", line) for line in self._topic_lines())
+        # The broker's answer for each strategy, because its consequences depend on the strategy.
+        refusals_by_strategy: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
+        for refusal in cause.refusals:
+            check = self.find_check(refusal)
+            refusals_by_strategy.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
+        for refusal, *more_refusals in refusals_by_strategy.values():
+            others = f" Likewise in {format_count(len(more_refusals), 'more topic')}." if more_refusals else ""
+            # The broker's own message is not among these lines.
+            sentence, *consequences = refusal.own_message.split("\n")
+            for line in (f"{refusal.rule}: {sentence}{others}", *consequences, *note_targets(refusal, report)):
+                yield CauseLine("broker", line)
+        yield from (CauseLine("topics", line) for line in self._list_topic_lines())
         if owners := self.owners:
             yield CauseLine("owner", join_first([*map(on_one_line, owners)], _MAX_OWNERS))
         for contact in dict.fromkeys(finding.owner for finding in cause.findings if finding.owner):
             yield CauseLine("contact", on_one_line(contact))
         if self.level == "error" and cause.primary_finding.key:
             name = cause.primary_finding.fingerprint if len(cause.findings) == 1 else cause.id
-            command = waive_command(
+            command = make_waive_command(
                 name, report.target, names_owner=not all(check.owner for check in self._list_checks())
             )
             yield CauseLine("approve", command)
@@ -272,21 +284,7 @@ class ShownCause:
         matches = (check for check in checks if {*targets} <= {*check.targets})
         return next(matches, checks[0] if checks else None)
 
-    def _broker_lines(self) -> Iterator[str]:
-        """Yield the broker's answer for each strategy, because its consequences depend on the strategy."""
-        refusals_by_strategy: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
-        for refusal in self.cause.refusals:
-            check = self.find_check(refusal)
-            refusals_by_strategy.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
-        for first, *more in refusals_by_strategy.values():
-            others = f" Likewise in {format_count(len(more), 'more topic')}." if more else ""
-            # The broker's own message is not among these lines.
-            sentence, *consequences = first.own_message.split("\n")
-            yield f"{first.rule}: {sentence}{others}"
-            yield from consequences
-            yield from note_targets(first, self.report)
-
-    def _topic_lines(self) -> Iterator[str]:
+    def _list_topic_lines(self) -> Iterator[str]:
         """Yield a line of topics for each strategy and the versions that break under it."""
         cause = self.cause
         if len(cause.topics) < 2:
@@ -312,7 +310,7 @@ def note_targets(item: Finding | TopicCheck | PolicyChange, report: CheckReport)
     return [f"For {', '.join(item.targets)}."] if 0 < len(item.targets) < len(report.targets) else []
 
 
-def waive_command(name: str, target: str, *, names_owner: bool) -> str:
+def make_waive_command(name: str, target: str, *, names_owner: bool) -> str:
     """Return the command that waives a finding or a cause.
 
     Args:
@@ -325,7 +323,7 @@ def waive_command(name: str, target: str, *, names_owner: bool) -> str:
     return f'schemactl waive {shorten_fingerprint(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
 
 
-def proof_text(finding: Finding) -> str:
+def describe_proof(finding: Finding) -> str:
     """Return the message that proves a finding, its size, and the result of the reader; "" without a message."""
     if finding.counterexample is None:
         return ""

@@ -98,16 +98,29 @@ def render_revision_text(revision: Revision, *, color: bool = False) -> str:
     )
     blocks = [" -> ".join(states)]
     for subject in revision.subjects:
+        lines = [(1, sign, line) for sign, line in _list_changes(subject)]
+        lines += _list_part_lines(subject.parts)
+        for key, before, after in subject.said:
+            sign = "~" if before and after else "+" if after else "-"
+            lines.append((1, sign, f"{key}: {on_one_line(' -> '.join(filter(None, (before, after))))}"))
+        for new in subject.versions:
+            is_approved = new.version.commit is None or new.version.commit.id != NOT_APPROVED
+            # `v3 AVRO: 9f2c1abcd (2026-03-02: Count the orders)`, or `v3 AVRO: not approved yet`.
+            text = describe_version(new.version) if is_approved else f"{_name_version(new.version)}: not approved yet"
+            lines.append((1, "+", text))
+            lines += _list_part_lines(new.parts)
+            for breakage in new.breaks:
+                remark = " (a warning)" if breakage.is_warning else ""
+                if breakage.strict_only:
+                    remark = " (only strict readers)"
+                against = format_version_numbers(breakage.against)
+                lines.append((3, "!", f"{breakage.rule}, with {against}{remark}: {on_one_line(breakage.reason)}"))
+                if breakage.waiver:
+                    lines.append((4, "=", describe_waiver(breakage.waiver)))
         former = f", was {subject.former}" if subject.former else ""
-        lines = [
-            f"{'  ' * depth}{paint(sign, SIGNS[sign], color=color)} {line}"
-            for depth, sign, line in _revision_lines(subject)
-        ]
-        blocks.append(
-            "\n".join(
-                [f"{get_name_type(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}", *lines]
-            )
-        )
+        heading = f"{get_name_type(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}"
+        painted_lines = [f"{'  ' * depth}{paint(sign, SIGNS[sign], color=color)} {line}" for depth, sign, line in lines]
+        blocks.append("\n".join([heading, *painted_lines]))
     return "\n\n".join([*blocks, f"{_summarize_revision(revision)}."])
 
 
@@ -125,36 +138,6 @@ def _summarize_revision(revision: Revision) -> str:
     return f"{', '.join(parts)}{within}"
 
 
-def _revision_lines(subject: Subject) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines that describe a namespace or topic, each with its depth and its sign."""
-    yield from ((1, sign, line) for sign, line in _list_changes(subject))
-    yield from _part_lines(subject.parts)
-    for key, before, after in subject.said:
-        sign = "~" if before and after else "+" if after else "-"
-        yield 1, sign, f"{key}: {on_one_line(' -> '.join(filter(None, (before, after))))}"
-    for version in subject.versions:
-        commit = version.version.commit
-        is_approved = commit is None or commit.id != NOT_APPROVED
-        # `v3 AVRO: 9f2c1abcd (2026-03-02: Count the orders)`, or `v3 AVRO: not approved yet`.
-        yield (
-            1,
-            "+",
-            describe_version(version.version) if is_approved else f"{_name_version(version.version)}: not approved yet",
-        )
-        yield from _part_lines(version.parts)
-        for breakage in version.breaks:
-            remark = " (a warning)" if breakage.is_warning else ""
-            if breakage.strict_only:
-                remark = " (only strict readers)"
-            yield (
-                3,
-                "!",
-                f"{breakage.rule}, with {format_version_numbers(breakage.against)}{remark}: {on_one_line(breakage.reason)}",
-            )
-            if breakage.waiver:
-                yield 4, "=", describe_waiver(breakage.waiver)
-
-
 def _list_changes(subject: Subject) -> Iterator[tuple[str, str]]:
     """Yield a sign and a line for each change other than versions and metadata."""
     for change in subject.changes:
@@ -164,7 +147,7 @@ def _list_changes(subject: Subject) -> Iterator[tuple[str, str]]:
             yield from list_change_lines(change)
 
 
-def _part_lines(parts: Iterable[PartChange]) -> Iterator[tuple[int, str, str]]:
+def _list_part_lines(parts: Iterable[PartChange]) -> Iterator[tuple[int, str, str]]:
     """Yield a line for each changed field or type, with the beginning of a new documentation."""
     for part in parts:
         text = part.text
@@ -198,36 +181,32 @@ def render_changelog(revision: Revision) -> str:
     for namespace in sorted(subjects_by_namespace, key=str):
         blocks.append(f"## {plain(str(namespace))}")
         for subject in subjects_by_namespace[namespace]:
-            lines = [*_changelog_lines(subject, revision)]
+            lines = []
             name = subject.name
             if isinstance(name, TopicName):
                 rename = f", was {plain(subject.former.schema_id)}" if subject.former else ""
                 domain = f" ({'scalable' if name.is_scalable else name.domain})" if name.domain != "persistent" else ""
-                lines.insert(0, f"### {plain(name.topic)}{domain}{rename}\n")
+                lines.append(f"### {plain(name.topic)}{domain}{rename}\n")
+            for sign, line in _list_changes(subject):
+                note = _format_commit_note(subject.since, revision) if sign == "-" and subject.is_gone else ""
+                lines.append(f"* {plain(line)}{note}")
+            lines += [f"  * {_describe_part(part)}" for part in subject.parts]
+            for new in subject.versions:
+                kinds = [new.version.info.type.name if new.version.info else "", new.version.kind]
+                breaking = ", **breaking**" if new.is_breaking else ""
+                note = _format_commit_note(new.version.commit, revision)
+                lines.append(f"* **v{new.version.number}** {' '.join(filter(None, kinds))}{breaking}{note}")
+                lines += [f"  * {_describe_part(part)}" for part in new.parts]
+            for key, before, after in subject.said:
+                if before and after:
+                    lines.append(f"* {plain(key)}: {plain(before)}, now {plain(after)}")
+                else:
+                    lines.append(f"* {plain(key)}: {plain(after) if after else f'no longer {plain(before)}'}")
             blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
-def _changelog_lines(subject: Subject, revision: Revision) -> Iterator[str]:
-    for sign, line in _list_changes(subject):
-        yield f"* {plain(line)}{_commit_note(subject.since, revision) if sign == '-' and subject.is_gone else ''}"
-    yield from (f"  * {_part_markdown(part)}" for part in subject.parts)
-    for new in subject.versions:
-        kind = new.version.info.type.name if new.version.info else ""
-        breaking = ", **breaking**" if new.is_breaking else ""
-        yield (
-            f"* **v{new.version.number}** "
-            f"{kind}{f' {new.version.kind}' if new.version.kind else ''}{breaking}{_commit_note(new.version.commit, revision)}"
-        )
-        yield from (f"  * {_part_markdown(part)}" for part in new.parts)
-    for key, before, after in subject.said:
-        if before and after:
-            yield f"* {plain(key)}: {plain(before)}, now {plain(after)}"
-        else:
-            yield f"* {plain(key)}: {plain(after) if after else f'no longer {plain(before)}'}"
-
-
-def _commit_note(commit: Commit | None, revision: Revision) -> str:
+def _format_commit_note(commit: Commit | None, revision: Revision) -> str:
     """Return the suffix of a line that names the subject, author, day and id of a commit."""
     if commit is None or commit.id == NOT_APPROVED:
         return ", not approved yet" if commit else ""
@@ -235,7 +214,7 @@ def _commit_note(commit: Commit | None, revision: Revision) -> str:
     return f": {plain(commit.subject)} ({', '.join(filter(None, (plain(author), format_day(commit), code(commit.short))))})"
 
 
-def _part_markdown(part: PartChange) -> str:
+def _describe_part(part: PartChange) -> str:
     """Return the change of a field or type as Markdown."""
     name = code(part.part) if part.part else "the type"
     match part.kind:

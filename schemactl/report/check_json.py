@@ -19,7 +19,7 @@ from schemactl.core.json_values import BreakageView, ClientView, JsonValue, Waiv
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Level
 from schemactl.core.schema import Release
-from schemactl.report.causes import waive_command
+from schemactl.report.causes import make_waive_command
 
 FORMAT_VERSION: Final = 2
 
@@ -375,7 +375,7 @@ def _make_waiver_entry(waiver: Waiver) -> WaiverEntry:
 def _make_finding_entry(finding: Finding, cause_id: str, target: str, *, names_owner: bool) -> FindingEntry:
     fix = finding.fix
     if finding.severity == "error" and finding.key and not finding.waiver:
-        command = waive_command(finding.fingerprint, target, names_owner=names_owner)
+        command = make_waive_command(finding.fingerprint, target, names_owner=names_owner)
         fix = f"{fix}\nTo approve it anyway: {command}".strip()
     proof, commit = finding.counterexample, finding.commit
     return make_view(

@@ -25,7 +25,7 @@ from schemactl.core.terminal import (
     wrap_text,
 )
 from schemactl.core.wording import format_count, format_ranges
-from schemactl.report.causes import ShownCause, proof_text, rank_causes
+from schemactl.report.causes import ShownCause, describe_proof, rank_causes
 from schemactl.report.check import (
     Cell,
     get_shade,
@@ -180,7 +180,7 @@ def _render_cause(cause: ShownCause, screen: _Screen) -> str:
 
 def _list_details(cause: ShownCause, screen: _Screen) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the text and the style of each line below the excerpt."""
-    findings_by_proof = {proof_text(finding): finding for finding in cause.cause.findings if finding.counterexample}
+    findings_by_proof = {describe_proof(finding): finding for finding in cause.cause.findings if finding.counterexample}
     obligations = {finding.summary for finding in cause.cause.findings if finding.verdict == "data"}
     secondary: list[tuple[str, str]] = []
     has_clients = False

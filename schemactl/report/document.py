@@ -66,7 +66,7 @@ class TargetReport:
     is_short: bool = False
     broken_clients: str = ""
 
-    def text(self, *, color: bool = False) -> str:
+    def render(self, *, color: bool = False) -> str:
         """Return the report for a terminal."""
         blocks = ("\n".join(render_lines(block, color=color)) for block in (*self.blocks, *self.problems))
         summary, shade = self.summary

@@ -31,9 +31,9 @@ def make_drift_report(report: DriftReport, spaces: Sequence[ReplicatedNamespace]
     blocks = []
     for name, items in group_by_name([item for item in report.differences if item.kind not in _UNMANAGED]).items():
         subject = ReportLine(f"{get_name_type(name)} {name}", strong=str(name))
-        blocks.append((subject, *(line for item in items for line in _difference_lines(item))))
+        blocks.append((subject, *(line for item in items for line in _list_difference_lines(item))))
     if unmanaged := [item for item in report.differences if item.kind in _UNMANAGED]:
-        blocks.append(tuple(_unmanaged_lines(unmanaged, quote(report.origin.target))))
+        blocks.append(tuple(_list_unmanaged_lines(unmanaged, quote(report.origin.target))))
     blocks += make_broker_blocks(report.plan.brokers)
     if report.pending:
         pending_lines = [
@@ -67,10 +67,10 @@ def make_drift_report(report: DriftReport, spaces: Sequence[ReplicatedNamespace]
 
 def make_short_drift_report(report: DriftReport) -> TargetReport:
     """Return the report on drift with one line for each kind of difference."""
-    lines = _sum_lines(report.differences)
+    lines = _count_kinds(report.differences)
     lines += make_broker_lines(report.plan.brokers)
-    lines += [line._replace(text=f"pending: {line.text}", sign="=") for line in _sum_lines(report.pending)]
-    lines += [line._replace(text=f"accepted: {line.text}", sign="=") for line in _sum_lines(report.accepted)]
+    lines += [line._replace(text=f"pending: {line.text}", sign="=") for line in _count_kinds(report.pending)]
+    lines += [line._replace(text=f"accepted: {line.text}", sign="=") for line in _count_kinds(report.accepted)]
     if report.plan.unreadable:
         lines.append(
             ReportLine(f"unreadable: {format_count(len(report.plan.unreadable), 'approved declaration')}", "!")
@@ -78,7 +78,7 @@ def make_short_drift_report(report: DriftReport) -> TargetReport:
     return replace(make_drift_report(report), blocks=tuple((line,) for line in lines), is_short=True)
 
 
-def _sum_lines(items: Sequence[DriftItem]) -> list[ReportLine]:
+def _count_kinds(items: Sequence[DriftItem]) -> list[ReportLine]:
     """Return a line for each kind, with its number of differences and the first names."""
     names_by_kind: dict[DriftKind, list[str]] = {}
     for item in items:
@@ -106,7 +106,7 @@ def _summarize_drift(report: DriftReport) -> tuple[str, Shade]:
     return text, "bad" if misread else "doubtful"
 
 
-def _unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[ReportLine]:
+def _list_unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[ReportLine]:
     """Yield a line for each undeclared namespace with its topics, and for each undeclared topic of a declared namespace, then the next step."""
     yield ReportLine("Not declared in Git, so that `apply` never touches it:")
     topic_counts = Counter(item.name.namespace_name for item in unmanaged if isinstance(item.name, TopicName))
@@ -124,7 +124,7 @@ def _unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[Re
     yield from list_alternatives("Next", f"`schemactl import --target {target}`; {hint}\n{accept}")
 
 
-def _difference_lines(difference: DriftItem) -> Iterator[ReportLine]:
+def _list_difference_lines(difference: DriftItem) -> Iterator[ReportLine]:
     kind = str(difference.kind)
     yield ReportLine(f"{kind}: {difference.message}.", depth=1, strong=kind)
     registered, nearest = difference.version, difference.nearest

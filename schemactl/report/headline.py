@@ -81,7 +81,11 @@ def make_headline(report: CheckReport) -> Headline:
     if producers:
         statement = f"{format_count(len(producers), 'producer')} {_inflect_verb('write', producers)} messages that new readers cannot read"
         return Headline("bad", statement, (*producers,), broker)
-    breaking_checks = [check for check in report.topics if _breaks_readers(check)]
+    breaking_checks = [
+        check
+        for check in report.topics
+        if check.verdict and (check.verdict.errors or check.verdict.state is DataState.UNPARSABLE)
+    ]
     breaking = dict.fromkeys(name_version(check, report) for check in breaking_checks if check.topic in failed_topics)
     if breaking:
         statement = f"{format_count(len(breaking), 'schema')} {_inflect_verb('break', breaking)} readers"
@@ -133,12 +137,6 @@ def _describe_broker(report: CheckReport) -> str:
     if len(accepted) > _MAX_NAMES:
         return f"The broker accepts all {len(accepted)} new versions."
     return f"The broker accepts {join_first(accepted, _MAX_NAMES)}." if accepted else ""
-
-
-def _breaks_readers(check: TopicCheck) -> bool:
-    if check.verdict is None:
-        return False
-    return bool(check.verdict.errors) or check.verdict.state is DataState.UNPARSABLE
 
 
 def _inflect_verb(verb: str, names: Collection[str]) -> str:

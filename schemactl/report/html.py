@@ -237,10 +237,18 @@ def _render_matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     for language in dict.fromkeys(
         ("", *(language for language in languages if spec(schema).has_client_rules(language)))
     ):
-        rows = "".join(
-            f'<tr><th scope="row">{name}</th>{"".join(_render_matrix_cell(reader, writer, language) for _, writer in sides)}</tr>'
-            for name, reader in sides
-        )
+        rows = ""
+        for name, reader in sides:
+            cells = ""
+            for _, writer in sides:
+                if reader is writer:
+                    cells += "<td>·</td>"
+                    continue
+                result = judge_reading(reader=reader, writer=writer, language=language)
+                kind, answer = _ANSWERS[result.answer]
+                title = f' title="{_escape_text(result.reason)}"' if result.reason else ""
+                cells += f'<td class="{kind}"{title}>{answer}</td>'
+            rows += f'<tr><th scope="row">{name}</th>{cells}</tr>'
         readers = f"reader in {language.capitalize()}" if language else "reader"
         tables.append(
             f'<table class="matrix"><caption>Does the {readers} of a row get the values that the writer of a column wrote?</caption>'
@@ -248,15 +256,6 @@ def _render_matrix(check: TopicCheck, schema: SchemaInfo) -> str:
         )
     wrapped_tables = "".join(_wrap_table(table, f"Who reads whom on {check.topic}") for table in tables)
     return f"<h4>Who reads whom</h4>{wrapped_tables}"
-
-
-def _render_matrix_cell(reader: SchemaVersion, writer: SchemaVersion, language: str) -> str:
-    if reader is writer:
-        return "<td>·</td>"
-    result = judge_reading(reader=reader, writer=writer, language=language)
-    kind, answer = _ANSWERS[result.answer]
-    title = f' title="{_escape_text(result.reason)}"' if result.reason else ""
-    return f'<td class="{kind}"{title}>{answer}</td>'
 
 
 def render_documents(reports: Sequence[TargetReport]) -> str:

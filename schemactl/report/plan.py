@@ -42,12 +42,12 @@ _MAX_PARTS: Final = 20
 
 def render_plan(plan: Plan, *, color: bool = False) -> str:
     """Return a block for each namespace and topic, the notes, the rejections and the summary, as text."""
-    return make_plan_report(plan).text(color=color)
+    return make_plan_report(plan).render(color=color)
 
 
 def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
     """Return the report on a plan, with its digest if the plan can be applied."""
-    blocks = [tuple(_block_lines(name, steps, plan)) for name, steps in group_by_name(plan.steps).items()]
+    blocks = [tuple(_list_block_lines(name, steps, plan)) for name, steps in group_by_name(plan.steps).items()]
     if plan.notes:
         notes = (ReportLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
         blocks.append((ReportLine("Unchanged:"), *notes))
@@ -147,7 +147,7 @@ def describe_left_out(plan: Plan, *, rejected_only: bool = False) -> str:
     return " and ".join([*parts, *([f"the policies of {format_count(namespaces, 'namespace')}"] if namespaces else [])])
 
 
-def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[ReportLine]:
+def _list_block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[ReportLine]:
     creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
     suffix = creation.suffix if isinstance(creation, CreateTopic) else ""

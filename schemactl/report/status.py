@@ -44,14 +44,16 @@ def render_text(
         colored_lines.append(paint(line, style, color=color))
     blocks = ["\n".join([head, *colored_lines])]
     blocks += [
-        "\n".join([f"{status.target}:", *details]) for status in report.targets if (details := [*_detail_lines(status)])
+        "\n".join([f"{status.target}:", *details])
+        for status in report.targets
+        if (details := [*_list_detail_lines(status)])
     ]
-    blocks.append("\n".join(_version_lines(report, all_topics=all_topics, color=color, width=width)))
+    blocks.append("\n".join(_list_version_lines(report, all_topics=all_topics, color=color, width=width)))
     blocks.append("\n".join("  " * depth + text for depth, text in describe_replication(report.replicated)))
     return "\n\n".join(filter(None, blocks))
 
 
-def _version_lines(report: StatusReport, *, all_topics: bool, color: bool, width: int | None) -> Iterator[str]:
+def _list_version_lines(report: StatusReport, *, all_topics: bool, color: bool, width: int | None) -> Iterator[str]:
     """Yield a table with the latest version of each topic in Git and on each target."""
     differing = [name for name in report.topics if not report.is_same_everywhere(name)]
     listed = [*report.topics] if all_topics else differing[:_MAX_TOPICS]
@@ -111,13 +113,16 @@ def _make_target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
     return (status.target, *map(str, counts), last_apply)
 
 
-def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
+def _list_detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if isinstance(status, UnknownStatus):
         yield from (f"  {line}" for line in status.problem.split("\n"))
         return
     other_steps = status.pending_steps - status.pending_versions
-    counts = [format_count(status.pending_versions, "version")] * bool(status.pending_versions)
-    counts += [format_count(other_steps, "other step")] * bool(other_steps)
+    counts = []
+    if status.pending_versions:
+        counts.append(format_count(status.pending_versions, "version"))
+    if other_steps:
+        counts.append(format_count(other_steps, "other step"))
     if counts:
         yield f"  pending: {', '.join(counts)}"
     if status.rejected:
@@ -162,16 +167,16 @@ def render_prometheus(report: StatusReport) -> str:
     Format: https://prometheus.io/docs/instrumenting/exposition_formats/
     """
     lines = [
-        *_metric_lines("info", "The version of schemactl.", [({"version": get_version()}, 1)]),
-        *_metric_lines("status_timestamp_seconds", "The time when the targets were queried.", [({}, report.time_s)]),
-        *_metric_lines(
+        *_format_metric("info", "The version of schemactl.", [({"version": get_version()}, 1)]),
+        *_format_metric("status_timestamp_seconds", "The time when the targets were queried.", [({}, report.time_s)]),
+        *_format_metric(
             "target_up",
             "Whether the target responded.",
             [({"target": status.target}, isinstance(status, TargetStatus)) for status in report.targets],
         ),
     ]
     for name, text, list_samples in _METRICS:
-        lines += _metric_lines(
+        lines += _format_metric(
             name,
             text,
             [
@@ -183,7 +188,7 @@ def render_prometheus(report: StatusReport) -> str:
     return "\n".join(lines)
 
 
-def _metric_lines(name: str, text: str, samples: list[Sample]) -> Iterator[str]:
+def _format_metric(name: str, text: str, samples: list[Sample]) -> Iterator[str]:
     if samples:
         yield f"# HELP schemactl_{name} {text}"
         yield f"# TYPE schemactl_{name} gauge"
@@ -193,19 +198,19 @@ def _metric_lines(name: str, text: str, samples: list[Sample]) -> Iterator[str]:
         yield f"schemactl_{name}{{{pairs}}} {value:d}" if labels else f"schemactl_{name} {value:d}"
 
 
-def _sample_info(status: TargetStatus) -> list[Sample]:
+def _make_info_samples(status: TargetStatus) -> list[Sample]:
     origin = status.drift.origin
     labels = {"registry": origin.registry, "pulsar": origin.release.value, "ref": origin.ref}
     return [({**labels, "commit": origin.tip.id if origin.tip else ""}, 1)]
 
 
-def _sample_kinds(counts: Mapping[str, int]) -> list[Sample]:
+def _make_kind_samples(counts: Mapping[str, int]) -> list[Sample]:
     # Every kind always has a sample, because an alert on a series does not fire once the series is gone.
     return [({"kind": kind.value}, counts.get(kind.value, 0)) for kind in DriftKind]
 
 
 _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], list[Sample]]], ...] = (
-    ("target_info", "The registry, and the approved history that it was compared with.", _sample_info),
+    ("target_info", "The registry, and the approved history that it was compared with.", _make_info_samples),
     ("topics", "Topics that are approved.", lambda status: [({}, status.topics)]),
     ("versions", "Versions of these topics that can be read in the registry.", lambda status: [({}, status.versions)]),
     (
@@ -246,8 +251,8 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], list[Sample]]], ...] = 
         lambda status: [({}, status.brokers is None or bool(status.brokers.problem))],
     ),
     ("misread_topics", "Topics whose messages would be misread.", lambda status: [({}, status.misread)]),
-    ("drift_differences", "Differences that are not accepted.", lambda status: _sample_kinds(status.differences)),
-    ("accepted_differences", "Differences that are accepted.", lambda status: _sample_kinds(status.accepted)),
+    ("drift_differences", "Differences that are not accepted.", lambda status: _make_kind_samples(status.differences)),
+    ("accepted_differences", "Differences that are accepted.", lambda status: _make_kind_samples(status.accepted)),
     (
         "unused_acceptances",
         "Names with an acceptance that no longer describes the registry.",
