@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import keyword
-import marshal
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import yaml
 
@@ -224,13 +223,8 @@ class Documents:
 
 
 def read_documents(path: str, data: bytes) -> Documents:
-    """Read the YAML file `path` with the content `data`. The result depends only on these two.
-
-    A small file is read once: a check reads the current files in the history and in the working tree.
-    """
-    if documents := _read_with_known_frame(path, data):
-        return documents
-    return _read_small_file(path, data) if len(data) <= _SMALL_FILE_BYTES else _read_file(path, data)
+    """Read the YAML file `path` with the content `data`. The result depends only on these two."""
+    return _read_with_known_frame(path, data) or _read_file(path, data)
 
 
 def _read_file(path: str, data: bytes) -> Documents:
@@ -268,11 +262,6 @@ def _read_file(path: str, data: bytes) -> Documents:
     return Documents(path, tuple(documents), limit_problems(problems), tuple(unread), broken)
 
 
-_SMALL_FILE_BYTES: Final = 4_096
-_MAX_SMALL_FILES: Final = 8_192
-_read_small_file = lru_cache(_MAX_SMALL_FILES)(_read_file)
-
-
 # Files that differ only in the definition at their end
 #
 # In most commits, a topic changes only its inline definition. If that is a literal block at the end of the file, nothing else in the
@@ -304,7 +293,7 @@ def _read_with_known_frame(path: str, data: bytes) -> Documents | None:
     return Documents(path, (TopicDocument(document.topic, schema, document.source),))
 
 
-@lru_cache(_MAX_SMALL_FILES)
+@lru_cache(8_192)
 def _read_frame(path: str, head: bytes, indent: int) -> TopicDocument | None:
     """Read a file that begins with `head` and ends with _STAND_IN; return None if that is not the definition of its only document."""
     if _STAND_IN.rstrip() in head:
@@ -370,41 +359,13 @@ def _validate_document(document: YamlDocument, path: str) -> tuple[Any, list[Pro
         message = "this document is empty" if value is None else f"expected a mapping, found {describe_value(value)}"
         return None, [Problem(locate_node(path, root), message, "declare a topic or a namespace: `topic: ...`")]
     if "topic" in value:
-        shape = _read_similar_topic(value)
-        return (shape, []) if shape else read_shape("topic", value, root, path, _check_topic)
+        return read_shape("topic", value, root, path, _check_topic)
     if "namespace" in value:
         return read_shape("namespace", value, root, path, _check_namespace)
     message = "this document has neither `topic` nor `namespace`, so it declares nothing"
     matches = ((key, find_close_match(key, ("topic", "namespace"))) for key in value)
     fixes = (f"write `{match}` for `{key}`" for key, match in matches if match)
     return None, [Problem(locate_node(path, root), message, next(fixes, "add one of the two keys"))]
-
-
-def _read_similar_topic(value: dict[str, Any]) -> Any:
-    """Return the model of a valid topic, perhaps with another inline definition, or None if the topic has problems or is large.
-
-    In most commits, a topic changes only its inline definition, which the model does not look into. Such a topic is not validated
-    again: reading 1,740 revisions of the files of 500 topics takes 93 us instead of 117 us for each.
-    """
-    schema = value.get("schema")
-    if isinstance(schema, dict):
-        definition = schema.get("definition")
-        if isinstance(definition, dict | list):
-            value = {**value, "schema": {**schema, "definition": type(definition)()}}
-        elif isinstance(definition, str) and is_inline(definition):
-            value = {**value, "schema": {**schema, "definition": "{"}}
-    # Version 2 of the format depends only on the value, and not on references to it.
-    content = marshal.dumps(value, 2)
-    return _read_valid_topic(content) if len(content) <= _SMALL_FILE_BYTES else None
-
-
-@lru_cache(_MAX_SMALL_FILES)
-def _read_valid_topic(content: bytes) -> Any:
-    """Return the model of a marshaled topic, or None if it has problems."""
-    from schemactl.declare.models import read_model
-
-    shape = read_model("topic", marshal.loads(content))  # noqa: S302  the content was made in this process
-    return None if isinstance(shape, list) or next(_check_topic(cast("TopicShape", shape)), None) else shape
 
 
 def _check_topic(topic: TopicShape) -> Iterator[Misfit]:
@@ -414,18 +375,18 @@ def _check_topic(topic: TopicShape) -> Iterator[Misfit]:
     yield from check_settings(topic)
     if topic.renamed_from == topic.topic:
         fix = "write its previous name, or remove the key"
-        yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
+        yield Misfit(("renamed_from",), "the topic is renamed from itself", fix)
     yield from _check_metadata(topic, "topic", topic.topic)
     names: set[str] = set()
     for index, client in enumerate(topic.clients):
         if client.name in names:
             parts = ("clients", str(index), "name")
-            yield Misfit.of(parts, f"duplicate client name `{client.name}`", "give it another name")
+            yield Misfit(parts, f"duplicate client name `{client.name}`", "give it another name")
         names.add(client.name)
     yield from check_scalable_topic(topic)
     schema = topic.schema_
     for problem in find_name_problem(schema.name or "", topic.topic, Source("")) if schema else ():
-        yield Misfit.of(("schema", "name"), problem.message, problem.fix)
+        yield Misfit(("schema", "name"), problem.message, problem.fix)
     yield from _check_kinds(topic)
     if isinstance(schema, PayloadShape):
         return
@@ -446,7 +407,7 @@ def _check_topic(topic: TopicShape) -> Iterator[Misfit]:
         if setting is not None and types.isdisjoint(setting_types):
             type_names = ", ".join(type_.name for type_ in setting_types)
             message = f"`{key}` is the {subject} of {type_names}, but the schema is {schema.type.name}"
-            yield Misfit.of(("generate", key), message, "remove it", of_key=True)
+            yield Misfit(("generate", key), message, "remove it", of_key=True)
     yield from _check_proto(schema, ("schema",))
 
 
@@ -457,7 +418,7 @@ def _check_proto(schema: MappingShape, parts: Tokens) -> Iterator[Misfit]:
     if isinstance(schema, ProtobufShape) and (schema.proto is None) != (schema.message is None):
         present, missing = ("proto", "message") if schema.proto else ("message", "proto")
         fix = f"add `{missing}`, or remove `{present}`"
-        yield Misfit.of((*parts, present), f"`{present}` needs `{missing}`", fix)
+        yield Misfit((*parts, present), f"`{present}` needs `{missing}`", fix)
 
 
 def _check_kinds(topic: TopicShape) -> Iterator[Misfit]:
@@ -467,21 +428,21 @@ def _check_kinds(topic: TopicShape) -> Iterator[Misfit]:
         if topic.kinds_compatibility:
             message = "`kinds_compatibility` needs `schemas`: it is the strategy of each kind of events"
             fix = "remove it, or write `schema_compatibility_strategy` for a topic with one schema"
-            yield Misfit.of(("kinds_compatibility",), message, fix, of_key=True)
+            yield Misfit(("kinds_compatibility",), message, fix, of_key=True)
         for index, client in enumerate(topic.clients):
             if client.kind:
                 parts = ("clients", str(index), "kind")
-                yield Misfit.of(parts, "`kind` needs a topic with `schemas`", "remove it", of_key=True)
+                yield Misfit(parts, "`kind` needs a topic with `schemas`", "remove it", of_key=True)
         return
     if topic.schema_:
         message = "a topic has either `schema` or `schemas`"
-        yield Misfit.of(("schema",), message, "move it below `schemas`, with a key for its kind", of_key=True)
+        yield Misfit(("schema",), message, "move it below `schemas`, with a key for its kind", of_key=True)
     if topic.reader is not None:
         fix = "write `reader` into the kind, below `schemas`"
-        yield Misfit.of(("reader",), "`reader` of a topic with `schemas` is set for each kind", fix, of_key=True)
+        yield Misfit(("reader",), "`reader` of a topic with `schemas` is set for each kind", fix, of_key=True)
     if file := topic.protobuf.file:
         message = f"`file` names the .proto file of one schema, and this topic has several: {shorten(file)}"
-        yield Misfit.of(("protobuf", "file"), message, "remove it, or move the kinds to separate topics", of_key=True)
+        yield Misfit(("protobuf", "file"), message, "remove it, or move the kinds to separate topics", of_key=True)
     keys_by_folded_key: dict[str, str] = {}
     for key, kind in kinds.items():
         first = keys_by_folded_key.setdefault(key.casefold(), key)
@@ -490,10 +451,10 @@ def _check_kinds(topic: TopicShape) -> Iterator[Misfit]:
             is_usable = _KIND_KEY.fullmatch(suggestion) and not keyword.iskeyword(suggestion)
             message = f"`{shorten(key)}` cannot be the key of a kind: packages use it as a name in Python"
             fix = f"write `{suggestion}`" if is_usable else "write letters, digits and `_`, a letter first"
-            yield Misfit.of(("schemas", key), message, fix, of_key=True)
+            yield Misfit(("schemas", key), message, fix, of_key=True)
         elif first != key:
             message = f"`{first}` and `{key}` differ only in case, and Spark's columns do not"
-            yield Misfit.of(("schemas", key), message, "give one another key", of_key=True)
+            yield Misfit(("schemas", key), message, "give one another key", of_key=True)
         yield from _check_properties(kind, ("schemas", key))
         yield from _check_proto(kind, ("schemas", key))
     for index, client in enumerate(topic.clients):
@@ -501,7 +462,7 @@ def _check_kinds(topic: TopicShape) -> Iterator[Misfit]:
             near = find_close_match(client.kind, kinds)
             fix = f"write {near}" if near else f"the kinds are {', '.join(kinds)}"
             message = f"the topic declares no kind `{shorten(client.kind)}`"
-            yield Misfit.of(("clients", str(index), "kind"), message, fix)
+            yield Misfit(("clients", str(index), "kind"), message, fix)
 
 
 def _check_client_definitions(topic: TopicShape) -> Iterator[Misfit]:
@@ -516,7 +477,7 @@ def _check_client_definitions(topic: TopicShape) -> Iterator[Misfit]:
                 message = (
                     f"a client that is built with `{file[:60]}` needs `kind`, the kind of events that this file defines"
                 )
-                yield Misfit.of(("clients", str(index), "schema"), message, f"add `kind`: {' or '.join(topic.schemas)}")
+                yield Misfit(("clients", str(index), "schema"), message, f"add `kind`: {' or '.join(topic.schemas)}")
             # An unknown kind is reported by itself.
             if client.kind not in topic.schemas:
                 continue
@@ -527,7 +488,7 @@ def _check_client_definitions(topic: TopicShape) -> Iterator[Misfit]:
             kind = f"whose schema is {schema.type.name}" if schema else "without schema"
             fix = f"name a file that ends with {' or '.join(suffixes)}" if suffixes else "write a version's number"
             message = f"a client of a topic {kind} cannot be built with `{file[:60]}`"
-            yield Misfit.of(("clients", str(index), "schema"), message, fix)
+            yield Misfit(("clients", str(index), "schema"), message, fix)
 
 
 def _check_namespace(namespace: NamespaceShape) -> Iterator[Misfit]:
@@ -537,12 +498,12 @@ def _check_namespace(namespace: NamespaceShape) -> Iterator[Misfit]:
     for name in namespace.schema_properties:
         parts = ("schema_properties", name)
         if name.startswith(RESERVED_PROPERTIES):
-            yield Misfit.of(parts, f"schemactl sets the property `{name}` itself", "give it another name")
+            yield Misfit(parts, f"schemactl sets the property `{name}` itself", "give it another name")
         elif name == CHARSET:
             fix = "write it under `properties` of each schema of type STRING"
-            yield Misfit.of(parts, f"the property `{name}` determines the bytes of messages", fix)
+            yield Misfit(parts, f"the property `{name}` determines the bytes of messages", fix)
         elif name.startswith(KEY_VALUE_PROPERTIES):
-            yield Misfit.of(parts, f"the property `{name}` belongs to one KEY_VALUE", "remove it")
+            yield Misfit(parts, f"the property `{name}` belongs to one KEY_VALUE", "remove it")
 
 
 def _check_metadata(metadata: MetadataShape, kind: str, topic: TopicName | None = None) -> Iterator[Misfit]:
@@ -552,17 +513,17 @@ def _check_metadata(metadata: MetadataShape, kind: str, topic: TopicName | None 
         return
     if deprecated.since and deprecated.remove_after and deprecated.since > deprecated.remove_after:
         message = f"the {kind} is deprecated since {deprecated.since}, but `remove_after` is an earlier day"
-        yield Misfit.of(("deprecated", "remove_after"), message, "write a later day")
+        yield Misfit(("deprecated", "remove_after"), message, "write a later day")
     if topic and deprecated.use == topic:
         fix = "write another topic, or remove the key"
-        yield Misfit.of(("deprecated", "use"), "the topic is to be replaced by itself", fix)
+        yield Misfit(("deprecated", "use"), "the topic is to be replaced by itself", fix)
 
 
 def check_settings(shape: MappingShape) -> Iterator[Misfit]:
     """Yield settings of a namespace or topic that fit the model, but that Pulsar rejects."""
     for name in SETTINGS.keys() & shape.model_fields_set:
         if message := SETTINGS[name].wrong(getattr(shape, name)):
-            yield Misfit.of((name,), message, "write -1 for no limit, or 0 for both")
+            yield Misfit((name,), message, "write -1 for no limit, or 0 for both")
 
 
 def check_scalable_topic(topic: TopicOverlayShape) -> Iterator[Misfit]:
@@ -578,7 +539,7 @@ def check_scalable_topic(topic: TopicOverlayShape) -> Iterator[Misfit]:
         if key in topic.model_fields_set:
             message = f"a scalable topic has no `{key}`: {reason}"
             fix = "set it for the namespace, or remove it" if key in SCHEMA_POLICIES else "remove it"
-            yield Misfit.of((key,), message, fix, of_key=True)
+            yield Misfit((key,), message, fix, of_key=True)
 
 
 def _check_properties(schema: Any, parts: Tokens) -> Iterator[Misfit]:
@@ -587,10 +548,10 @@ def _check_properties(schema: Any, parts: Tokens) -> Iterator[Misfit]:
         property_parts = (*parts, "properties", name)
         if name.startswith(RESERVED_PROPERTIES):
             message = f"schemactl sets the property `{name}` itself"
-            yield Misfit.of(property_parts, message, "give it another name")
+            yield Misfit(property_parts, message, "give it another name")
         elif schema.type is SchemaType.KEY_VALUE and name.startswith(KEY_VALUE_PROPERTIES):
             message = f"the property `{name}` follows from `key`, `value` and `encoding`"
-            yield Misfit.of(property_parts, message, "remove it")
+            yield Misfit(property_parts, message, "remove it")
 
 
 def _build_document(
@@ -630,9 +591,7 @@ def _build_document(
     )
     schema = None
     if shape.schema_:
-        # The model may have the definition of a similar topic.
-        values = {**vars(shape.schema_), "definition": document.value["schema"].get("definition")}
-        schema = _build_schema(values, document.node, text, number, ("schema",), topic=topic.name)
+        schema = _build_schema(vars(shape.schema_), document.node, text, number, ("schema",), topic=topic.name)
         if shape.protobuf.file:
             schema = schema.with_file_name(shape.protobuf.file)
     kinds = {
@@ -761,34 +720,29 @@ class Misfit(NamedTuple):
 
     Attributes:
         parts: the keys and indexes that lead to it.
-        message: returns its message; called only for problems that are shown.
         of_key: whether the problem is the key, not its value.
     """
 
     parts: Tokens
-    message: Callable[[], Message]
+    message: str
+    fix: str = ""
     of_key: bool = False
-
-    @classmethod
-    def of(cls, parts: Tokens, message: str, fix: str = "", *, of_key: bool = False) -> Misfit:
-        """Return a misfit with this message and fix."""
-        return cls(parts, lambda: (message, fix), of_key)
 
 
 def locate_misfits(misfits: Iterable[Misfit], root: yaml.Node, path: str) -> list[Problem]:
-    """Convert the misfits of a document to problems, sorted by place.
+    """Convert the misfits of a document to problems, sorted by place."""
+    problems = [
+        Problem(_locate_part(misfit.parts, root, path, of_key=misfit.of_key), misfit.message, misfit.fix)
+        for misfit in misfits
+    ]
+    return sorted(problems, key=attrgetter("source"))
 
-    After MAX_PROBLEMS, all problems have the same message, because they are only counted and finding similar names is slow.
-    """
-    located_misfits: list[tuple[Source, Misfit]] = []
-    for misfit in misfits:
-        node = find_node(root, misfit.parts)
-        if misfit.of_key:
-            node = find_key_node(find_node(root, misfit.parts[:-1]), misfit.parts[-1]) or node
-        located_misfits.append((locate_node(path, node), misfit))
-    located_misfits.sort(key=itemgetter(0))
-    problems = [Problem(source, *misfit.message()) for source, misfit in located_misfits[:MAX_PROBLEMS]]
-    return problems + [Problem(source, "this does not belong here") for source, _ in located_misfits[MAX_PROBLEMS:]]
+
+def _locate_part(parts: Tokens, root: yaml.Node, path: str, *, of_key: bool) -> Source:
+    node = find_node(root, parts)
+    if of_key:
+        node = find_key_node(find_node(root, parts[:-1]), parts[-1]) or node
+    return locate_node(path, node)
 
 
 def read_shape(
@@ -797,7 +751,8 @@ def read_shape(
     """Read a value as the model of the kind `kind` (see `models.KINDS`), and return it with its problems.
 
     The problems are the mismatches with the model or, if the value fits, the misfits that `check` yields for the model. With
-    problems, the model does not count.
+    problems, the model does not count. After MAX_PROBLEMS, all mismatches have the same message, because they are only counted
+    and finding similar names is slow.
     """
     # Importing pydantic is slow, and only needed here.
     from schemactl.declare.models import read_model
@@ -805,12 +760,17 @@ def read_shape(
     shape = read_model(kind, value)
     if not isinstance(shape, list):
         return shape, locate_misfits(check(shape), node, path)
-    misfits = []
+    located_mismatches: list[tuple[Source, Mismatch]] = []
     for mismatch in shape:
-        type_parts = ("type",) if mismatch.kind.startswith("union_tag") else ()
-        message = partial(_describe_mismatch, mismatch)
-        misfits.append(Misfit((*mismatch.parts, *type_parts), message, mismatch.kind == "extra_forbidden"))
-    return shape, locate_misfits(misfits, node, path)
+        parts = (*mismatch.parts, "type") if mismatch.kind.startswith("union_tag") else mismatch.parts
+        source = _locate_part(parts, node, path, of_key=mismatch.kind == "extra_forbidden")
+        located_mismatches.append((source, mismatch))
+    located_mismatches.sort(key=itemgetter(0))
+    problems = [
+        Problem(source, *_describe_mismatch(mismatch)) for source, mismatch in located_mismatches[:MAX_PROBLEMS]
+    ]
+    problems += [Problem(source, "this does not belong here") for source, _ in located_mismatches[MAX_PROBLEMS:]]
+    return shape, problems
 
 
 def describe_unknown_rule(name: str, known: Iterable[str]) -> Message:

@@ -235,12 +235,12 @@ def _check_project(project: ProjectShape, folder: str) -> Iterator[Misfit]:
         if not _IMPORT_PREFIX.fullmatch(prefix) or {".", ".."} & {*prefix.split("/")}:
             message = f"`{shorten(prefix)}` cannot be the beginning of an import"
             fix = "write folders with `/` between them, such as github.com/acme/shop"
-            yield Misfit.of(("protobuf", "include", prefix), message, fix, of_key=True)
+            yield Misfit(("protobuf", "include", prefix), message, fix, of_key=True)
     for parts, written in paths:
         try:
             resolve(folder, written or ".")
         except ValueError as error:
-            yield Misfit.of(parts, str(error))
+            yield Misfit(parts, str(error))
     yield from _check_severities(project.severities)
     releases = [project.pulsar or "4.0", *(target.pulsar or "4.0" for target in targets.values())]
     newest = max(map(_parse_release, releases))
@@ -248,11 +248,11 @@ def _check_project(project: ProjectShape, folder: str) -> Iterator[Misfit]:
         first_release = OPTIONAL_CHECKERS[name]
         if newest < first_release:
             fix = f'remove it, or write pulsar: "{first_release}" if that is what the brokers run'
-            yield Misfit.of(("protobuf", "checkers", str(index)), f"Pulsar {newest} has no {name}", fix)
+            yield Misfit(("protobuf", "checkers", str(index)), f"Pulsar {newest} has no {name}", fix)
     for index, name in enumerate(project.defaults.excluded_checkers):
         if newest < DEFAULT_CHECKERS[name]:
             checker_parts = ("defaults", "excluded_checkers", str(index))
-            yield Misfit.of(checker_parts, f"Pulsar {newest} has no {name}", "remove it")
+            yield Misfit(checker_parts, f"Pulsar {newest} has no {name}", "remove it")
     roots = [posixpath.normpath(root) for root in project.roots or ("namespaces",)]
     for name, target in targets.items():
         yield from _check_target(target, ("targets", name))
@@ -269,7 +269,7 @@ def _check_project(project: ProjectShape, folder: str) -> Iterator[Misfit]:
             near = find_close_match(target_name, targets)
             fix = f"`targets` has {', '.join(targets)}" if targets else "add it to `targets`"
             message = f"`{shorten(target_name)}` is not one of the project's targets"
-            yield Misfit.of(parts, message, f"write {near}" if near else fix)
+            yield Misfit(parts, message, f"write {near}" if near else fix)
     yield from _check_order({name: target.after for name, target in targets.items()})
 
 
@@ -284,7 +284,7 @@ def _check_order(predecessors_by_target: Mapping[str, Sequence[str]]) -> Iterato
             if name in predecessors:
                 message = f"a version would wait for itself: {' after '.join([*path, name])}"
                 index = predecessors_by_target[name].index([*path, name][1])
-                yield Misfit.of(("targets", name, "after", str(index)), message, "remove one of these entries")
+                yield Misfit(("targets", name, "after", str(index)), message, "remove one of these entries")
                 break
             paths += [[*path, predecessor] for predecessor in predecessors if predecessor not in visited]
             visited.update(predecessors)
@@ -300,33 +300,33 @@ def _check_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
             try:
                 NamespaceName.parse(key)
             except ValueError as error:
-                yield Misfit.of(("severities", key), str(error), of_key=True)
+                yield Misfit(("severities", key), str(error), of_key=True)
         for parts in [("severities", key, rule) for rule in value] if is_namespace else [("severities", key)]:
             rule = parts[-1]
             if rule not in known_rules:
-                yield Misfit.of(parts, *describe_unknown_rule(rule, known_rules), of_key=True)
+                yield Misfit(parts, *describe_unknown_rule(rule, known_rules), of_key=True)
             elif known_rules[rule].is_fixed:
-                yield Misfit.of(parts, f"the severity of {rule} is fixed", "remove it", of_key=True)
+                yield Misfit(parts, f"the severity of {rule} is fixed", "remove it", of_key=True)
 
 
 def _check_target(target: TargetShape, parts: Tokens) -> Iterator[Misfit]:
     credentials = [key for key in ("token_env", "token_file", "oauth2") if key in target.model_fields_set]
     if len(credentials) > 1:
         message = f"`{credentials[0]}` and `{credentials[1]}` exclude each other"
-        yield Misfit.of((*parts, credentials[1]), message, "keep one", of_key=True)
+        yield Misfit((*parts, credentials[1]), message, "keep one", of_key=True)
     for key, needed_key in (("cert_file", "key_file"), ("key_file", "cert_file")):
         if getattr(target, key) and not getattr(target, needed_key):
-            yield Misfit.of((*parts, key), f"`{key}` needs `{needed_key}`", f"add `{needed_key}`", of_key=True)
+            yield Misfit((*parts, key), f"`{key}` needs `{needed_key}`", f"add `{needed_key}`", of_key=True)
     for name in target.properties:
         # They must not change how a definition is read.
         property_parts = (*parts, "properties", name)
         if name.startswith(RESERVED_PROPERTIES):
             message = f"schemactl sets the property `{name}` itself"
-            yield Misfit.of(property_parts, message, "give it another name", of_key=True)
+            yield Misfit(property_parts, message, "give it another name", of_key=True)
         elif name.startswith(("__", *KEY_VALUE_PROPERTIES)):
             message = f"the property `{name}` determines how messages are read, which is the same on every target"
             fix = "write it under `properties` of the schema, or `schema_properties`"
-            yield Misfit.of(property_parts, message, fix, of_key=True)
+            yield Misfit(property_parts, message, fix, of_key=True)
     yield from _check_target_names(target.tenants, parse_tenant, (*parts, "tenants"))
     yield from _check_target_names(target.namespaces, NamespaceName.parse, (*parts, "namespaces"))
 
@@ -340,10 +340,10 @@ def _check_target_names(
         try:
             parse(name)
         except ValueError as error:
-            yield Misfit.of((*parts, name), str(error), of_key=True)
+            yield Misfit((*parts, name), str(error), of_key=True)
         if target_name_counts[target_name] > 1:
             message = f"two {parts[-1]} would both be {target_name} on this target"
-            yield Misfit.of((*parts, name), message, "give each a separate name")
+            yield Misfit((*parts, name), message, "give each a separate name")
 
 
 def _iterate_overlays(name: str, target: TargetShape) -> Iterator[tuple[Tokens, str]]:
@@ -362,15 +362,15 @@ def _check_overlay_paths(overlays: Iterable[tuple[Tokens, str]], roots: Iterable
         path = posixpath.normpath(written)
         if root := next((root for root in roots if _is_visible_below(root, path)), None):
             message = f"`{shorten(written)}` is in the root `{root}`, and would be read as a declaration"
-            yield Misfit.of(parts, message, "name a file elsewhere, such as environments/prod.yaml")
+            yield Misfit(parts, message, "name a file elsewhere, such as environments/prod.yaml")
         elif not path.endswith(YAML_SUFFIXES):
-            yield Misfit.of(
+            yield Misfit(
                 parts,
                 f"`{shorten(written)}` does not end with .yaml or .yml",
                 f"call it {posixpath.splitext(path)[0]}.yaml",
             )
         elif path in paths:
-            yield Misfit.of(parts, f"`{shorten(written)}` is named twice", "keep one of the two")
+            yield Misfit(parts, f"`{shorten(written)}` is named twice", "keep one of the two")
         paths.add(path)
 
 

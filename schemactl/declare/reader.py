@@ -735,17 +735,17 @@ def _read_overlay(document: YamlDocument, path: str) -> tuple[Any, list[Problem]
     """Return the model of an overlay document, and its problems; with problems, the model does not count."""
     value = document.value
     if not isinstance(value, dict):
-        misfit = Misfit.of((), f"expected a mapping, found {describe_value(value)}", _DOCUMENT_FIX)
+        misfit = Misfit((), f"expected a mapping, found {describe_value(value)}", _DOCUMENT_FIX)
         return None, locate_misfits([misfit], document.node, path)
     kind, may_differ = ("topic", "policies and partitions") if "topic" in value else ("namespace", "policies")
     misfits = []
     constant_keys = [key for key in value if HOMES.get(key) in _CONSTANT_HOMES[kind] and key != "partitions"]
     for key in constant_keys:
         fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
-        misfits.append(Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True))
+        misfits.append(Misfit((key,), f"`{key}` is the same on every target", fix, of_key=True))
     if [*value] == [kind]:
         misfits.append(
-            Misfit.of((kind,), f"the overlay of this {kind} sets no value", "add the values that differ, or remove it")
+            Misfit((kind,), f"the overlay of this {kind} sets no value", "add the values that differ, or remove it")
         )
 
     def check(overlay: Any) -> Iterator[Misfit]:

@@ -77,14 +77,14 @@ def _check_names(entry: Mapping[str, Any], shape: WaiverShape) -> Iterator[Misfi
     for key in ("rule", "topic"):
         if "*" in entry[key]:
             message = f"a waiver covers one {key}, and `{shorten(entry[key])}` has a `*`"
-            yield Misfit.of((key,), message, "write an entry for each finding: `schemactl waive` does")
+            yield Misfit((key,), message, "write an entry for each finding: `schemactl waive` does")
             return
     known_rules = get_builtin_rules()
     name = shape.rule
     if name not in known_rules:
-        yield Misfit.of(("rule",), *describe_unknown_rule(name, known_rules))
+        yield Misfit(("rule",), *describe_unknown_rule(name, known_rules))
     elif not known_rules[name].is_waivable:
-        yield Misfit.of(
+        yield Misfit(
             ("rule",),
             f"{name} cannot be waived: it does not report a breaking change of one schema",
             "remove the entry",
