@@ -97,16 +97,23 @@ def _complete_avro_json(workspace: Workspace, before: str, after: str) -> Iterat
     if not containers:
         return
     innermost = containers[-1]
-    if innermost.bracket == "{" and not innermost.key:
-        rest = _JSON_SYMBOL.findall(after.partition("}")[0])
-        later_keys = {symbol.strip('"') for symbol in rest if symbol.startswith('"')}
-        for key in _list_avro_keys(containers):
-            if key not in innermost.keys and key not in later_keys:
-                insert = key if is_in_quotes else f"{json.dumps(key)}: "
-                yield Completion(key, "key", insert=insert)
+    if innermost.bracket == "[" or innermost.key:
+        key = innermost.key if innermost.bracket == "{" else innermost.name
+        yield from _complete_avro_value(workspace, key, quotes="" if is_in_quotes else '"')
         return
-    key = innermost.key if innermost.bracket == "{" else innermost.name
-    yield from _complete_avro_value(workspace, key, quotes="" if is_in_quotes else '"')
+    type_name = innermost.keys.get("type", "")
+    kinds: tuple[Kind, ...] = ("record", "enum", "fixed", "array", "map", "primitive")
+    if len(containers) > 1 and containers[-2].bracket == "[" and containers[-2].name == "fields":
+        kinds = ("field",)
+    elif type_name in PRIMITIVE_TYPES:
+        kinds = ("primitive",)
+    elif type_name in kinds:
+        kinds = tuple(kind for kind in kinds if kind == type_name)
+    rest = _JSON_SYMBOL.findall(after.partition("}")[0])
+    later_keys = {symbol.strip('"') for symbol in rest if symbol.startswith('"')}
+    for key in dict.fromkeys(key for kind in kinds for key in KNOWN_KEYS[kind]):
+        if key not in innermost.keys and key not in later_keys:
+            yield Completion(key, "key", insert=key if is_in_quotes else f"{json.dumps(key)}: ")
 
 
 def _find_open_containers(before: str) -> tuple[list[_Container], bool]:
@@ -132,19 +139,6 @@ def _find_open_containers(before: str) -> tuple[list[_Container], bool]:
             if innermost and innermost.key and not is_in_quotes:
                 innermost.keys[innermost.key] = word
     return containers, is_in_quotes
-
-
-def _list_avro_keys(containers: list[_Container]) -> list[str]:
-    """Return the keys that the innermost object may have."""
-    innermost = containers[-1]
-    if len(containers) > 1 and containers[-2].bracket == "[" and containers[-2].name == "fields":
-        return [*KNOWN_KEYS["field"]]
-    type_name = innermost.keys.get("type", "")
-    kinds: tuple[Kind, ...] = ("record", "enum", "fixed", "array", "map", "primitive")
-    selected = [kind for kind in kinds if kind == type_name] or (
-        ["primitive"] if type_name in PRIMITIVE_TYPES else kinds
-    )
-    return [*dict.fromkeys(key for kind in selected for key in KNOWN_KEYS[kind])]
 
 
 def _complete_avro_value(workspace: Workspace, key: str, *, quotes: str) -> Iterator[Completion]:

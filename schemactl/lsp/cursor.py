@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -187,8 +186,3 @@ def _find_in_proto(path: str, text: str, offset: int) -> Cursor | None:
     package = _PROTO_PACKAGE.search(text)
     message = ".".join(filter(None, [package[1] if package else "", *messages])) if messages else ""
     return Cursor(path, value=word[0], is_key=is_name, message=message, number=field["number"] if field else "")
-
-
-def resolve_path(path: str, written: str) -> str:
-    """Return the path from the repository's top of a path that is written in the file at `path`."""
-    return posixpath.normpath(posixpath.join(posixpath.dirname(path), written))

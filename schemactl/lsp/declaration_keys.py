@@ -16,9 +16,7 @@ _JsonSchema = dict[str, Any]
 _CHOICES: Final = ("oneOf", "anyOf", "allOf")
 
 
-@cache
-def _get_schemas() -> dict[str, _JsonSchema]:
-    return editor_schemas()
+_get_schemas = cache(editor_schemas)
 
 
 def find_kind(workspace: Workspace, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from contextlib import suppress
 
@@ -10,32 +11,34 @@ from schemactl.core.names import TopicName
 from schemactl.declare.files import PROTO_SUFFIX, YAML_SUFFIXES
 from schemactl.declare.source_location import place
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
-from schemactl.lsp.cursor import Cursor, resolve_path
+from schemactl.lsp.cursor import Cursor, find_cursor
 from schemactl.lsp.hover import find_part
 from schemactl.lsp.workspace import Workspace
 
 
-def find_definition(workspace: Workspace, cursor: Cursor, line: str) -> Source | None:
-    """Return the place of the definition of the name at the cursor, or None if the project does not define it.
+def find_definition(workspace: Workspace, path: str, text: str, offset: int) -> Source | None:
+    """Return the place of the definition of the name at `offset` of a file with this text, or None if the project does not define it.
 
-    Args:
-        workspace: the project.
-        cursor: the part at the cursor.
-        line: the text of its line.
+    Raises:
+        SchemactlError: if the project cannot be read.
     """
-    if cursor.path.endswith(PROTO_SUFFIX):
-        return _find_message(workspace, cursor, line)
+    cursor = find_cursor(path, text, offset)
+    if cursor is None:
+        return None
+    if path.endswith(PROTO_SUFFIX):
+        line_start = text.rfind("\n", 0, offset) + 1
+        return _find_message(workspace, cursor, text[line_start:].partition("\n")[0])
     if cursor.avro is not None:
         return _find_type(workspace, cursor)
-    if cursor.path.endswith(YAML_SUFFIXES) and cursor.value and not cursor.is_key:
+    if path.endswith(YAML_SUFFIXES) and cursor.value and not cursor.is_key:
         with suppress(ValueError):
             topic = workspace.declared.catalog.topics.get(TopicName.parse(cursor.value))
             if topic and topic.source:
                 return topic.source
         files, _ = workspace.open_files()
-        path = resolve_path(cursor.path, cursor.value)
-        if files.kind(path) == "file":
-            return Source(path)
+        named_path = posixpath.normpath(posixpath.join(posixpath.dirname(path), cursor.value))
+        if files.kind(named_path) == "file":
+            return Source(named_path)
     return None
 
 

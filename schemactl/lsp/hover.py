@@ -16,7 +16,7 @@ from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
 from schemactl.declare.files import YAML_SUFFIXES
 from schemactl.formats.part_changes import outline
-from schemactl.lsp.cursor import Cursor
+from schemactl.lsp.cursor import Cursor, find_cursor
 from schemactl.lsp.declaration_keys import describe_key
 from schemactl.lsp.workspace import Workspace
 
@@ -27,12 +27,15 @@ _MAX_VERSIONS: Final = 10
 """The maximum number of versions of a topic that are listed."""
 
 
-def describe(workspace: Workspace, cursor: Cursor) -> str:
-    """Return Markdown about the part at the cursor, or "".
+def describe(workspace: Workspace, path: str, text: str, offset: int) -> str:
+    """Return Markdown about the part at `offset` of a file with this text, or "".
 
     Raises:
         SchemactlError: if the files or the approved history cannot be read.
     """
+    cursor = find_cursor(path, text, offset)
+    if cursor is None:
+        return ""
     if cursor.avro is not None:
         return _describe_part(workspace, cursor)
     if cursor.path.endswith(YAML_SUFFIXES):

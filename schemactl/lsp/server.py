@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -24,7 +27,6 @@ from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError, Source
 from schemactl.declare.project import PROJECT_FILE
 from schemactl.lsp.completion import Completion, complete
-from schemactl.lsp.cursor import find_cursor
 from schemactl.lsp.definition import find_definition
 from schemactl.lsp.hover import describe
 from schemactl.lsp.workspace import Diagnostic, QuickFix, Workspace
@@ -162,10 +164,14 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         if place is None:
             return None
         project, path = place
-        text = server.workspace.get_text_document(uri).source
         # Each check gets another mapping, because the checks share the files that they have read.
-        project.workspace.buffers = {**project.workspace.buffers, path: text.encode("utf-8", "replace")}
+        data = read_buffer(uri).encode("utf-8", "replace")
+        project.workspace.buffers = {**project.workspace.buffers, path: data}
         return project
+
+    def read_buffer(uri: str) -> str:
+        """Return the text of an open document."""
+        return server.workspace.get_text_document(uri).source
 
     async def check(project: _Project, *, at_once: bool = False) -> None:
         """Check all documents of a project, unless another change comes first, and publish what has changed."""
@@ -234,19 +240,13 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         lines = text.split("\n")
         if position.line >= len(lines):
             return len(text)
-        line, column = lines[position.line], 0
-        while column < len(line) and count_units(line[: column + 1]) <= position.character:
-            column += 1
-        return sum(len(other) + 1 for other in lines[: position.line]) + column
+        ends = [*accumulate(map(count_units, lines[position.line]))]
+        return sum(len(line) + 1 for line in lines[: position.line]) + bisect_right(ends, position.character)
 
     def count_units(text: str) -> int:
         """Count the units of the position encoding that client and server agreed on."""
-        encoding = server.server_capabilities.position_encoding or types.PositionEncodingKind.Utf16
-        if encoding == types.PositionEncodingKind.Utf8:
-            return len(text.encode("utf-8", "surrogatepass"))
-        if encoding == types.PositionEncodingKind.Utf32:
-            return len(text)
-        return len(text.encode("utf-16-le", "surrogatepass")) // 2
+        units: int = server.workspace.position_codec.client_num_units(text)
+        return units
 
     def to_text_edit(text_edit: TextEdit) -> types.TextEdit:
         start, end = (to_position(text_edit.content, offset) for offset in (text_edit.start, text_edit.end))
@@ -260,7 +260,7 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         if place is None:
             return []
         project, path = place
-        text = server.workspace.get_text_document(params.text_document.uri).source
+        text = read_buffer(params.text_document.uri)
         actions = []
         for diagnostic in project.diagnostics.get(path, []):
             lsp_diagnostic = to_diagnostic(text, diagnostic)
@@ -283,51 +283,25 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def on_hover(params: types.HoverParams) -> types.Hover | None:
-        place = find_place(params.text_document.uri)
-        if place is None:
-            return None
-        project, path = place
-        text = server.workspace.get_text_document(params.text_document.uri).source
-        offset = to_offset(text, params.position)
-
-        def describe_part() -> str:
-            cursor = find_cursor(path, text, offset)
-            return describe(project.workspace, cursor) if cursor else ""
-
-        markdown = await ask(project, describe_part, "")
+        markdown = await ask(params, describe, "")
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, markdown)) if markdown else None
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     async def on_definition(params: types.DefinitionParams) -> types.Location | None:
+        source = await ask(params, find_definition, None)
         place = find_place(params.text_document.uri)
-        if place is None:
+        if source is None or place is None:
             return None
         project, path = place
-        text = server.workspace.get_text_document(params.text_document.uri).source
-        offset = to_offset(text, params.position)
-        line = text.split("\n")[params.position.line] if params.position.line < text.count("\n") + 1 else ""
-
-        def find_source() -> Source | None:
-            cursor = find_cursor(path, text, offset)
-            return find_definition(project.workspace, cursor, line) if cursor else None
-
-        source = await ask(project, find_source, None)
-        if source is None:
-            return None
-        target = text if source.path == path else project.workspace.read_text(source.path) or ""
-        return types.Location(make_uri(project.workspace, source.path), to_range(target, source))
+        text = (
+            read_buffer(params.text_document.uri) if source.path == path else project.workspace.read_text(source.path)
+        )
+        return types.Location(make_uri(project.workspace, source.path), to_range(text or "", source))
 
     @server.feature(
         types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=['"', ":", " ", "/", "-"])
     )
     async def on_completion(params: types.CompletionParams) -> types.CompletionList:
-        place = find_place(params.text_document.uri)
-        if place is None:
-            return types.CompletionList(is_incomplete=False, items=[])
-        project, path = place
-        text = server.workspace.get_text_document(params.text_document.uri).source
-        offset = to_offset(text, params.position)
-        completions = await ask(project, lambda: complete(project.workspace, path, text, offset), list[Completion]())
         items = [
             types.CompletionItem(
                 label=completion.label,
@@ -335,14 +309,23 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
                 detail=completion.detail or None,
                 insert_text=completion.insert or None,
             )
-            for completion in completions
+            for completion in await ask(params, complete, list[Completion]())
         ]
         return types.CompletionList(is_incomplete=False, items=items)
 
-    async def ask(project: _Project, answer: Callable[[], T], otherwise: T) -> T:
-        """Return the answer about the project, or `otherwise` if its files cannot be read."""
+    async def ask(
+        params: types.HoverParams | types.DefinitionParams | types.CompletionParams,
+        answer: Callable[[Workspace, str, str, int], T],
+        otherwise: T,
+    ) -> T:
+        """Return the answer about the text at a position, or `otherwise` outside of a repository or if files cannot be read."""
+        place = find_place(params.text_document.uri)
+        if place is None:
+            return otherwise
+        project, path = place
+        text = read_buffer(params.text_document.uri)
         try:
-            return await run(answer)
+            return await run(partial(answer, project.workspace, path, text, to_offset(text, params.position)))
         except SchemactlError as error:
             show_failure(project, str(error))
             return otherwise
