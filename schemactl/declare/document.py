@@ -184,14 +184,6 @@ class _Locator:
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceDocument:
-    """A declared namespace."""
-
-    namespace: Namespace
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
 class BrokenDocument:
     """A document with problems.
 
@@ -216,7 +208,7 @@ class Documents:
     """
 
     path: str
-    documents: tuple[TopicDocument | NamespaceDocument, ...] = ()
+    documents: tuple[TopicDocument | Namespace, ...] = ()
     problems: tuple[Problem, ...] = ()
     unread: tuple[SchemaDeclaration, ...] = ()
     broken: tuple[BrokenDocument, ...] = ()
@@ -554,13 +546,11 @@ def _check_properties(schema: Any, parts: Tokens) -> Iterator[Misfit]:
             yield Misfit(property_parts, message, "remove it")
 
 
-def _build_document(
-    shape: Any, document: YamlDocument, text: YamlText, number: int
-) -> TopicDocument | NamespaceDocument:
+def _build_document(shape: Any, document: YamlDocument, text: YamlText, number: int) -> TopicDocument | Namespace:
     """Build the declaration of a document without problems; `number` is its position in the file."""
     source, locate = _find_places(document, text, number)
     if "namespace" in document.value:
-        namespace = Namespace(
+        return Namespace(
             shape.namespace,
             Policies.of(vars(shape)),
             _build_metadata(shape),
@@ -568,7 +558,6 @@ def _build_document(
             locate,
             schema_properties=shape.schema_properties or EMPTY,
         )
-        return NamespaceDocument(namespace, source)
     strategy = shape.kinds_compatibility
     topic = Topic(
         shape.topic,

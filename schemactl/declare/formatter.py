@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.codec.avro_schema import blank_comments
+from schemactl.core.catalog import Namespace
 from schemactl.core.errors import DeclarationError, Problem
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaType
 from schemactl.declare import reader
-from schemactl.declare.document import NamespaceDocument, TopicDocument, read_documents
+from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files, decode, read_bytes, resolve, shown
 from schemactl.declare.json_formatter import format_json
 from schemactl.declare.reader import in_roots
@@ -118,7 +119,7 @@ def _list_paths(files: Files, project: Project) -> Iterator[str]:
 def _find_definitions(files: Files, path: str) -> Iterator[str]:
     """Yield the Avro files that the declarations in a YAML file name, inside and outside the roots."""
     folder = posixpath.dirname(path)
-    documents: Sequence[TopicDocument | NamespaceDocument] = ()
+    documents: Sequence[TopicDocument | Namespace] = ()
     with suppress(DeclarationError):
         documents = read_documents(path, read_bytes(files, path)).documents
     for document in documents:

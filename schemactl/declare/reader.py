@@ -35,7 +35,6 @@ from schemactl.declare.document import (
     BrokenDocument,
     Documents,
     Misfit,
-    NamespaceDocument,
     SchemaDeclaration,
     TopicDocument,
     build_overlay,
@@ -309,7 +308,7 @@ class _Builder:
                     paths = self._add_topic(declaration)
                     kinds = self.topics[declaration.topic.name].kinds if paths is not None else ()
                 else:
-                    self._add_namespace(declaration.namespace)
+                    self._add_namespace(declaration)
                 if paths is not None:
                     cacheable.append((declaration, kinds, paths))
             if self.cache and len(cacheable) == len(file.documents) and not (file.problems or file.unread):
@@ -544,7 +543,7 @@ def _list_namespaces(file: Documents | KnownFile) -> Iterator[Namespace]:
     if isinstance(file, KnownFile):
         yield from (declared for declared, _ in file.declared if isinstance(declared, Namespace))
     else:
-        yield from (document.namespace for document in file.documents if isinstance(document, NamespaceDocument))
+        yield from (document for document in file.documents if isinstance(document, Namespace))
 
 
 def _get_path(topic: Topic) -> str:
@@ -760,7 +759,7 @@ def _read_overlay(document: YamlDocument, path: str) -> tuple[Any, list[Problem]
 
 # Cache of valid files
 
-Document = TopicDocument | NamespaceDocument
+Document = TopicDocument | Namespace
 
 _CLIENT_ATTRIBUTES: Final = ("name", "role", "versions", "team", "language", "contact", "targets", "kind")
 """The cached attributes of a client. The file of a topic whose client has its own definition is not cached."""
@@ -883,8 +882,10 @@ class _LazyFile:
     def locate(self, position: int, pointer: str) -> Source:
         """Return the nearest place to `pointer` in the document at this position."""
         document = self.documents[position]
-        item = document.topic if isinstance(document, TopicDocument) else document.namespace
-        return item.locate(pointer) or document.source
+        declaration = document.topic if isinstance(document, TopicDocument) else document
+        source = declaration.locate(pointer)
+        assert source  # noqa: S101  it is declared in a file
+        return source
 
     def definition(self, position: int, key: str = "") -> SchemaInfo:
         """Read the definition of the document at this position, or of its kind `key`.
@@ -896,8 +897,9 @@ class _LazyFile:
         declaration = None
         if isinstance(document, TopicDocument):
             declaration = document.kinds.get(key) if key else document.schema
-        if isinstance(document, NamespaceDocument) or declaration is None:
-            raise DeclarationError([Problem(document.source, "the file changed while it was checked")])
+        if isinstance(document, Namespace) or declaration is None:
+            source = document.source or Source(shown(self.path))
+            raise DeclarationError([Problem(source, "the file changed while it was checked")])
         defaults = self._schema_properties.get(document.topic.name.namespace_name, EMPTY)
         rendering = document.topic.get_rendering(self._project.rendering)
         definition = self.definitions.read(declaration.with_default_properties(defaults), rendering)
@@ -908,11 +910,11 @@ class _LazyFile:
 
 def _to_values(document: Document, kinds: tuple[Kind, ...], dependencies: tuple[str, ...]) -> tuple[Any, ...]:
     """Convert a document to plain values."""
-    if isinstance(document, NamespaceDocument):
-        namespace = document.namespace
+    if isinstance(document, Namespace):
+        assert document.source  # noqa: S101  it is declared in a file
         position = document.source.line, document.source.column
-        values = str(namespace.name), _policies_to_values(namespace.policies), namespace.metadata.values(), position
-        return *values, dict(namespace.schema_properties)
+        values = str(document.name), _policies_to_values(document.policies), document.metadata.values(), position
+        return *values, dict(document.schema_properties)
     kind_values = tuple((kind.key, kind.schema.type.name, kind.record, kind.reader) for kind in kinds)
     return topic_to_values(document), document.schema and document.schema.type.name, kind_values, dependencies
 

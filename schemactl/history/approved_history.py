@@ -43,7 +43,7 @@ from schemactl.core.project import Project, ProtoRendering, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion, edit_again, locate_again
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import DefinitionFileCache, Definitions
-from schemactl.declare.document import NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
+from schemactl.declare.document import SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, WorktreeFiles, read_bytes, shown
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients, topic_from_values
@@ -712,7 +712,7 @@ class DefinitionLoader:
         """Read a namespace that is declared in a state, by default at the last step."""
         with self._lock:
             documents = self._list_documents(state or self._state, declaration)
-        namespaces = (document.namespace for document in documents if isinstance(document, NamespaceDocument))
+        namespaces = (document for document in documents if isinstance(document, Namespace))
         return next(namespace for namespace in namespaces if str(namespace.name) == declaration.name)
 
     def defer_info(self, version: VersionRow, schema_id: str, rendering: ProtoRendering) -> SchemaInfo:
@@ -878,9 +878,7 @@ class DefinitionLoader:
                 texts.append(text)
         return "\n".join(texts).casefold()
 
-    def _list_documents(
-        self, state: HistoryState, declaration: DeclarationRow
-    ) -> Sequence[TopicDocument | NamespaceDocument]:
+    def _list_documents(self, state: HistoryState, declaration: DeclarationRow) -> Sequence[TopicDocument | Namespace]:
         entry = state.entry(declaration.path)
         blob = declaration.blob or (entry.blob if entry else "")
         return self._documents(declaration.path, blob).documents

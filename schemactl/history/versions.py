@@ -21,7 +21,7 @@ from functools import cache, lru_cache, partial
 from itertools import chain, islice, pairwise
 from typing import Any, Final, NamedTuple
 
-from schemactl.core.catalog import Topic
+from schemactl.core.catalog import Namespace, Topic
 from schemactl.core.errors import (
     DeclarationError,
     HistoryError,
@@ -36,7 +36,7 @@ from schemactl.core.names import DOMAINS
 from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, MAX_DEPTH, Commit, SchemaType
 from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
-from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
+from schemactl.declare.document import Documents, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
     PROTO_SUFFIX,
@@ -570,10 +570,10 @@ class CommitRecorder:
         old_rows = self._writer.list_declarations_in(path)
         new_rows: list[tuple[str, str | None, str | None]] = []
         for document in read.documents:
-            if isinstance(document, NamespaceDocument):
-                self._writer.set_policies(str(document.namespace.name), document.namespace.policies)
-                self._writer.set_schema_properties(str(document.namespace.name), document.namespace.schema_properties)
-                new_rows.append((str(document.namespace.name), None, None))
+            if isinstance(document, Namespace):
+                self._writer.set_policies(str(document.name), document.policies)
+                self._writer.set_schema_properties(str(document.name), document.schema_properties)
+                new_rows.append((str(document.name), None, None))
             else:
                 new_rows.append((str(document.topic.name), document.topic.name.schema_id, None))
         if problems:
@@ -762,9 +762,7 @@ def has_schema_file(change: ChangedFile) -> bool:
     return change.mode in FILE_MODES and change.path.endswith(SUFFIXES)
 
 
-def find_topic_document(
-    documents: Sequence[TopicDocument | NamespaceDocument], declaration: DeclarationRow
-) -> TopicDocument:
+def find_topic_document(documents: Sequence[TopicDocument | Namespace], declaration: DeclarationRow) -> TopicDocument:
     """Find the document of a file that declares the topic; if several do, the one at the position of the declaration."""
     ordered = [*documents[declaration.position : declaration.position + 1], *documents]
     return next(

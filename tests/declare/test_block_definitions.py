@@ -70,7 +70,7 @@ def describe(documents: Documents) -> list[object]:
                 values += [declaration.type, declaration.parts, declaration.properties, declaration.text.path]
             values += [document.topic, document.source, *document.clients, *document.kinds, places]
         else:
-            values.append(document)
+            values += [document, document.source]
     return values
 
 
