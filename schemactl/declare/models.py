@@ -778,7 +778,7 @@ def _is_text(value: object) -> bool:
 
 def _is_day(value: object) -> bool:
     with suppress(ValueError):
-        return isinstance(value, str) and bool(re.fullmatch(_DAY, value)) and bool(date.fromisoformat(value))
+        return isinstance(value, str) and bool(parse_day(value))
     return False
 
 
@@ -793,8 +793,8 @@ def _are_policies(value: object) -> bool:
 
 _RecordedReason = Annotated[str, recorded_value("the reason, a text", _is_text)]
 _RecordedOwner = Annotated[str, recorded_value("a person or a team", _is_text)]
-_Accepted = Annotated[date, recorded_value("a day such as 2026-11-22", _is_day, date.fromisoformat)]
-_Until = Annotated[date, recorded_value("a day such as 2027-01-31", _is_day, date.fromisoformat)]
+_Accepted = Annotated[date, recorded_value("a day such as 2026-11-22", _is_day, parse_day)]
+_Until = Annotated[date, recorded_value("a day such as 2027-01-31", _is_day, parse_day)]
 _True = Annotated[bool, recorded_value("true", lambda value: value is True)]
 
 
@@ -1413,18 +1413,18 @@ _EDITOR_SCHEMAS: Final = {
 
 def editor_schemas() -> dict[str, dict[str, Any]]:
     """Build the JSON Schemas for editors by kind of file: project, declarations, overlays, waivers."""
-    editor_schemas: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, dict[str, Any]] = {}
     for name, (title, kinds) in _EDITOR_SCHEMAS.items():
         _, schema = models_json_schema([(KINDS[kind], "validation") for kind in kinds], by_alias=True)
         _remove_defaults(schema)
         refs = [{"$ref": f"#/$defs/{KINDS[kind].__name__}"} for kind in kinds]
-        editor_schemas[name] = {
+        schemas[name] = {
             "$schema": "http://json-schema.org/draft-07/schema#",
             "title": f"schemactl: {title}",
             **({"type": "array", "items": refs[0]} if kinds == ("waiver",) else {"oneOf": refs}),
             "$defs": schema["$defs"],
         }
-    return editor_schemas
+    return schemas
 
 
 def _remove_defaults(schema: Any) -> None:

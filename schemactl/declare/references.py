@@ -239,11 +239,6 @@ def _has_only_primitives(schema: Any) -> bool:
     return all(isinstance(branch, str) and branch in PRIMITIVE_TYPES for branch in branches)
 
 
-def defined_names(file: AvroFile) -> Iterator[str]:
-    """Yield the full name of every type that a file defines."""
-    return (type_.full_name for type_ in file.types)
-
-
 class DefinedTypes:
     """The types that the Avro files of a repository define.
 
@@ -269,8 +264,8 @@ class DefinedTypes:
         paths_by_name: dict[str, str] = {}
         for path in sorted(path for path in self._files.paths() if path.endswith(AVRO_SUFFIXES)):
             with suppress(DeclarationError):
-                for name in defined_names(self._read(path)):
-                    paths_by_name.setdefault(name, path)
+                for type_ in self._read(path).types:
+                    paths_by_name.setdefault(type_.full_name, path)
         return paths_by_name
 
 
@@ -387,13 +382,8 @@ def _list_folders(folder: str) -> tuple[str, ...]:
     return tuple("/".join(parts[:depth]) + "/" for depth in range(1, len(parts) + 1))
 
 
-def is_among(path: str, dependencies: Collection[str]) -> bool:
-    """Return whether the file at `path` is one of the dependencies, or is in one of their folders."""
-    return path in dependencies or any(folder in dependencies for folder in folders_above(path))
-
-
 def select_dependencies(paths: AbstractSet[str], dependencies: Collection[str]) -> set[str]:
-    """Return the files at `paths` that are dependencies, or are in one of their folders. Faster than `is_among` for many paths."""
+    """Return the files at `paths` that are dependencies, or are in one of their folders."""
     folders = tuple(filter(is_folder, dependencies))
     matches = {path for path in paths if path.startswith(folders)} if folders else set[str]()
     return matches | {path for path in dependencies if path in paths}

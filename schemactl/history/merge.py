@@ -21,7 +21,7 @@ from schemactl.declare.definition import Definitions, Include
 from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reader import Declared, find_kind_problems, in_roots, with_kinds
-from schemactl.declare.references import folders_above, is_among, is_folder, written_out
+from schemactl.declare.references import folders_above, is_folder, select_dependencies, written_out
 from schemactl.history.approved_history import History, is_approved_tip, read, resolve_approved_ref
 from schemactl.history.cache import HistoryState
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, HashedFiles, blob_id
@@ -472,7 +472,7 @@ class OwnOrApprovedFiles:
         return {
             name
             for name, paths in used_paths.items()
-            if any(is_among(path, paths) for path in approved_paths)
+            if select_dependencies(approved_paths, paths)
             and any(map(self.is_ours, paths | self._approved.list_definition_files(name.schema_id)))
         }
 

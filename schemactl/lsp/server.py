@@ -82,11 +82,6 @@ def serve(directory: str, config: str | None) -> None:
         directory: the folder of the project, unless the editor names one.
         config: the path of the project file, or None for the nearest one.
     """
-    make_server(directory, config).start_io()
-
-
-def make_server(directory: str, config: str | None) -> LanguageServer:
-    """Return a server with all features; see `serve`."""
     server = LanguageServer("schemactl", get_version(), text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
     projects: dict[str, _Project] = {}
     # The projects take turns in one thread.
@@ -330,7 +325,7 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
             show_failure(project, str(error))
             return otherwise
 
-    return server
+    server.start_io()
 
 
 def _find_project_folder(folder: str) -> str | None:

@@ -15,7 +15,6 @@ from schemactl.core.terminal import on_one_line, paint
 from schemactl.declare.definition import Definitions
 from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files
 from schemactl.declare.reader import Declared
-from schemactl.declare.references import defined_names
 from schemactl.formats import spec
 
 FORMAT_VERSION = 1
