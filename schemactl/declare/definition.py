@@ -139,13 +139,13 @@ class DefinitionFileCache:
     """
 
     def __init__(self) -> None:
-        self.avro_files: dict[tuple[str, str], tuple[AvroFile, str] | DeclarationError] = {}
+        self.avro_files: dict[tuple[str, str], AvroFile | DeclarationError] = {}
         self.proto_texts: dict[tuple[str, str], bytes] = {}
         self._characters = 0
 
-    def add_avro_file(self, path: str, blob_id: str, file: tuple[AvroFile, str] | DeclarationError) -> None:
+    def add_avro_file(self, path: str, blob_id: str, file: AvroFile | DeclarationError) -> None:
         """Cache an Avro file."""
-        self._count(0 if isinstance(file, DeclarationError) else len(file[1]))
+        self._count(len(file.text.text) if isinstance(file, AvroFile) and isinstance(file.text, JsonText) else 0)
         self.avro_files[path, blob_id] = file
 
     def add_proto_text(self, path: str, blob_id: str, text: bytes) -> None:
@@ -188,7 +188,7 @@ class Definitions:
         """Whether the files are of an old state, so that advice about them is pointless."""
         self.missed = 0
         """The number of unreadable paths in declarations."""
-        self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
+        self._avro_files: dict[str, AvroFile | DeclarationError] = {}
         self._proto_texts: dict[str, bytes] = {}
         self.proto_inputs: dict[Hashable, ProtoInput] = {}
         """The files of definitions that several topics share, by the part of their declarations that names the files."""
@@ -202,7 +202,7 @@ class Definitions:
     @cached_property
     def types(self) -> DefinedTypes:
         """The types that the files define."""
-        return DefinedTypes(self.files, lambda path: self.avro_file(path)[0])
+        return DefinedTypes(self.files, self.avro_file)
 
     @cached_property
     def proto_paths(self) -> list[str]:
@@ -272,13 +272,13 @@ class Definitions:
         """
         if path.endswith(PROTO_SUFFIX):
             return self._find_proto_references(path)
-        file, references = self.avro_file(path)[0], dict[str, AvroFile]()
+        file, references = self.avro_file(path), dict[str, AvroFile]()
         while True:
             inlined = inline(file, list(references.values()))
             definers = {self.types.find_definer(name) for name, _ in inlined.unknown} - {None, path, *references}
             if not definers:
                 return sorted(inlined.used)
-            references |= {definer: self.avro_file(definer)[0] for definer in definers if definer}
+            references |= {definer: self.avro_file(definer) for definer in definers if definer}
 
     def _find_proto_references(self, path: str) -> list[str]:
         paths = [other for other in self.proto_paths if other != path]
@@ -298,26 +298,26 @@ class Definitions:
         reader.check_paths()
         return tuple(reader.problems)
 
-    def avro_file(self, path: str) -> tuple[AvroFile, str]:
-        """Return the JSON file at `path`, and its text with LF line ends.
+    def avro_file(self, path: str) -> AvroFile:
+        """Return the JSON file at `path`.
 
         Raises:
             DeclarationError: if it cannot be read, or is not JSON.
         """
-        if path not in self._avro:
+        if path not in self._avro_files:
             blob_id = self._blob(path) if self._shared else ""
             file = self._shared.avro_files.get((path, blob_id)) if self._shared and blob_id else None
             if file is None:
                 try:
                     text = decode(path, read_bytes(self.files, path))
                     json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
-                    file = AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n")
+                    file = AvroFile(path, read_json(json_text), json_text)
                 except DeclarationError as error:
                     file = error
                 if self._shared and blob_id:
                     self._shared.add_avro_file(path, blob_id, file)
-            self._avro[path] = file
-        file = self._avro[path]
+            self._avro_files[path] = file
+        file = self._avro_files[path]
         if isinstance(file, DeclarationError):
             raise file
         return file
@@ -493,7 +493,7 @@ class _DefinitionReader:
         return replace(info, properties=properties, comments=joined.comments)
 
     def _read_avro(self) -> SchemaInfo | None:
-        definition = self._read_definition()
+        file = self._read_definition()
         # The files that `references` names one by one, each with the index of its entry.
         references: list[tuple[int, AvroFile]] = []
         for index, written in enumerate(self.declaration.references):
@@ -504,10 +504,9 @@ class _DefinitionReader:
             path = self._resolve_path(written, AVRO_SUFFIXES, *parts)
             with self._collect_problems(*parts):
                 if path is not None:
-                    references.append((index, self.definitions.avro_file(path)[0]))
-        if definition is None or self.problems:
+                    references.append((index, self.definitions.avro_file(path)))
+        if file is None or self.problems:
             return None
-        file, text = definition
 
         # The files that globs and folders match. Those that cannot be parsed matter only if a type is missing.
         matched: list[tuple[int, AvroFile]] = []
@@ -519,7 +518,7 @@ class _DefinitionReader:
                     continue
                 known_paths.add(path)
                 try:
-                    matched.append((index, self.definitions.avro_file(path)[0]))
+                    matched.append((index, self.definitions.avro_file(path)))
                 except DeclarationError as error:
                     unreadable += error.problems
         if self.problems:
@@ -536,8 +535,10 @@ class _DefinitionReader:
         self.avro_files = [file, *(other for _, other in used)]
         is_here = file.path == self.declaration.text.path
         source = self.declaration.definition_source if is_here else Source(shown(file.path))
-        if inlined.used or text is None:
+        if inlined.used or isinstance(file.text, YamlPart):
             text = self._render_json(inlined.value)
+        else:
+            text = file.text.text if is_here else file.text.text.replace("\r\n", "\n")
         info = self._build_info(text.encode(), source, lambda pointer: inlined.locate(split_pointer(pointer)))
 
         def edit_origin(edit: DefinitionEdit) -> TextEdit | None:
@@ -594,7 +595,7 @@ class _DefinitionReader:
             if near := self.definitions.types.find_similar(name):
                 yield Problem(source, f"no file defines `{name}`", f"did you mean `{near}`?")
         elif path not in (file.path, *(reference.path for reference in listed)):
-            if problems := inline(file, [*listed, self.definitions.avro_file(path)[0]]).problems:
+            if problems := inline(file, [*listed, self.definitions.avro_file(path)]).problems:
                 yield from problems
                 return
             written = make_relative(path, self.folder)
@@ -745,15 +746,15 @@ class _DefinitionReader:
             paths.add(self.definitions.include.project_path)
         return ProtoInput(files, frozenset(paths), frozenset(self.listed), frozenset(used))
 
-    def _read_definition(self) -> tuple[AvroFile, str | None] | None:
-        """Return the definition and its text, which is None for a definition written as YAML."""
+    def _read_definition(self) -> AvroFile | None:
+        """Return the definition in its own file, or in the declaration as YAML or JSON."""
         definition, text, document = self.declaration.definition, self.declaration.text, self.declaration.document
         parts = (*self.declaration.parts, "definition")
         if not isinstance(definition, str):
             for null_parts in _find_bare_nulls(definition):
                 message = "`null` without quotes is not a type in YAML"
                 self._add_problem(message, "definition", *null_parts, fix='write "null"')
-            return AvroFile(text.path, definition, YamlPart(text, document, parts)), None
+            return AvroFile(text.path, definition, YamlPart(text, document, parts))
 
         def locate(offset: int) -> Source:
             return locate_in_scalar(text.path, text.data, text.node(document, parts), offset)
@@ -765,7 +766,7 @@ class _DefinitionReader:
         with self._collect_problems("definition"):
             if self.declaration.is_inline:
                 json_text = JsonText(definition, locate, read_block)
-                return AvroFile(text.path, read_json(json_text), json_text), definition
+                return AvroFile(text.path, read_json(json_text), json_text)
             file_path = self._resolve_path(definition, AVRO_SUFFIXES, "definition")
             return self.definitions.avro_file(file_path) if file_path else None
         return None

@@ -33,8 +33,8 @@ def read_usage(files: Files, declared: Declared) -> Usage:
     for path in sorted({path for paths in declared.dependencies.values() for path in paths}):
         if path.endswith(AVRO_SUFFIXES):
             with suppress(DeclarationError):
-                for type_name in defined_names(definitions.avro_file(path)[0]):
-                    definers.setdefault(type_name, Node("file", path))
+                for type_ in definitions.avro_file(path).types:
+                    definers.setdefault(type_.full_name, Node("file", path))
     for name, topic in declared.catalog.topics.items():
         node = Node("topic", str(name))
         topic_uses = uses.setdefault(node, set())
