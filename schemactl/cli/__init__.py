@@ -10,10 +10,9 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -81,16 +80,20 @@ def _run(arguments: list[str]) -> int:
         )
         if isinstance(sys.stdout, CleanStream):
             sys.stdout.styled = context.color
-        run = load_command(args.command).run
-        if getattr(args, "limits_command", False):
-            run = partial(_run_within_limit, run)
-        if getattr(args, "has_result", False):
-            from schemactl.cli.command_result import run_with_result
+        command_entry = load_command(args.command)
 
-            run = partial(run_with_result, run)
+        def run(args: argparse.Namespace, context: Context) -> int:
+            timeout_s = getattr(args, "timeout", None)
+            return run_within(timeout_s, lambda deadline: command_entry.run(args, replace(context, deadline=deadline)))
+
         with closing(context):
             try:
-                code = run(args, context)
+                if getattr(args, "has_result", False):
+                    from schemactl.cli.command_result import run_with_result
+
+                    code = run_with_result(run, args, context)
+                else:
+                    code = run(args, context)
             except MissingProject as error:
                 context.advise_restoring(error)
                 raise
@@ -113,13 +116,6 @@ def _run(arguments: list[str]) -> int:
         _discard_output()
         return 1
     return code
-
-
-def _run_within_limit(
-    run: Callable[[argparse.Namespace, Context], int], args: argparse.Namespace, context: Context
-) -> int:
-    """Run the command with the time limit of --timeout."""
-    return run_within(args.timeout, lambda deadline: run(args, replace(context, deadline=deadline)))
 
 
 def _discard_output() -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import base64
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.json_lines import Answer, Request, answer_standard_input
-from schemactl.cli.parser import add_command_timeout, add_format, add_options, make_number_type
-from schemactl.cli.schema_input import add_arguments as add_schema_arguments
-from schemactl.cli.schema_input import is_given, read_schema, render_for_client
+from schemactl.cli.parser import add_format, add_options, add_timeout, make_number_type
+from schemactl.cli.schema_input import add_schema_arguments, has_schema, read_schema, render_for_client
 from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
+from schemactl.core.catalog import Topic
 from schemactl.core.errors import NEGATIVE, RegistryError, SchemaRejected, UsageError
 from schemactl.core.json_values import client_value
 from schemactl.core.names import NamespaceName, TopicName
@@ -23,8 +23,8 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType, get_live_vers
 from schemactl.core.terminal import format_table, on_one_line
 
 if TYPE_CHECKING:
-    from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState
-    from schemactl.core.catalog import Catalog, Client, Topic
+    from schemactl.broker.connect import ConnectRule, Decision, PoliciesInForce, Role
+    from schemactl.core.catalog import Catalog, Client
     from schemactl.registry.embedded import EmbeddedRegistry
 
 
@@ -85,7 +85,7 @@ def configure_admit(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, "--has-data: the topic holds messages")
     add_format(parser)
-    add_command_timeout(parser)
+    add_timeout(parser)
     add_options(parser, "--jsonl: answer queries on standard input")
 
 
@@ -106,7 +106,7 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
     from schemactl.broker.connect import TopicState, admit
     from schemactl.formats.native_definitions import find_variants
 
-    if sum((is_given(args), args.without_schema, args.auto)) > 1:
+    if sum((has_schema(args), args.without_schema, args.auto)) > 1:
         raise UsageError("give only one of --file or --type, --without-schema, --auto")
     approved = context.approved(topics=[args.topic])
     chosen = choose(args.topic, approved.catalog)
@@ -131,20 +131,53 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
 
 
 def _print_matrix(args: argparse.Namespace, context: Context) -> int:
-    from schemactl.broker.connect import TopicState
+    """Print the decisions about all clients of a topic; return 100 if a declared client is rejected, else 0."""
+    from schemactl.broker.connect import TopicState, admit, read_connect_rules
 
-    if args.role or is_given(args) or args.without_schema or args.auto:
+    if args.role or has_schema(args) or args.without_schema or args.auto:
         raise UsageError("--all covers every client: remove the role, the schema and --auto")
     approved = context.approved(topics=[args.all])
     approved_topic = find(args.all, approved.catalog)
     topic, policies, release = _read_topic(args, context, approved_topic, approved.catalog)
     state = TopicState(topic.versions, args.producers, args.consumers, args.has_data)
-    matrix = _make_matrix(approved_topic.load(), state, policies, release, args.target)
+    git = approved_topic.load()
+    entries: list[ClientDecision] = []
+
+    def add_entry(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> None:
+        entries.append(ClientDecision(client, role, built, admit(role, info, state, policies, release)))
+
+    # Each declared client of the target, or of any target, then a client that is built with each version.
+    for client in git.clients:
+        if client.runs_on(*(args.target,) if args.target else ()):
+            for number, info in reversed(client.builds(git.versions)):
+                built = client.file if number is None else str(number)
+                add_entry(client, client.role, built, info and render_for_client(info, client.client_language))
+    builds = [(str(version.number), version.info) for version in git.versions if version.info]
+    for built, schema in (*builds, ("no schema", None)):
+        for role in _MATRIX_ROLES:
+            add_entry(None, role, built, schema)
+    for role, kind in zip(_MATRIX_ROLES, (SchemaType.AUTO_PUBLISH, SchemaType.AUTO_CONSUME), strict=True):
+        add_entry(None, role, "the topic's own", SchemaInfo(kind))
+    used = {entry.decision.row for entry in entries}
+    rules = {row: rule for row, rule in read_connect_rules().items() if row in used}
     if args.format == "json":
-        context.report_json(**_matrix_value(matrix), policies=_policies_value(policies))
+        context.report_json(
+            topic=str(git.name),
+            decisions=[
+                {
+                    "client": client_value(entry.client) if entry.client else None,
+                    "role": entry.role,
+                    "built": entry.built,
+                    **_decision_value(entry.decision),
+                }
+                for entry in entries
+            ],
+            rules={row: rule._asdict() for row, rule in rules.items()},
+            policies=_policies_value(policies),
+        )
     else:
-        context.report(_render_matrix(matrix))
-    return 0 if all(entry.decision.allowed for entry in matrix.declared) else NEGATIVE
+        context.report(_render_matrix(git.name, entries, rules))
+    return 0 if all(entry.decision.allowed for entry in entries if entry.client) else NEGATIVE
 
 
 class _Question(NamedTuple):
@@ -177,7 +210,7 @@ def _choose_client(args: argparse.Namespace, context: Context, chosen: ChosenTop
         kind = SchemaType.AUTO_PUBLISH if args.role == "producer" else SchemaType.AUTO_CONSUME
         return SchemaInfo(kind), "the topic's own schema, whatever its type"
     form = f", as {args.language.capitalize()}'s client sends it" if args.language else ""
-    if is_given(args):
+    if has_schema(args):
         info = read_schema(args, context, chosen.topic.name)
         return info, f"{args.file} ({info.type.name}{form})" if args.file else info.type.name
     if chosen.info is None:
@@ -192,7 +225,6 @@ def _read_topic(
 ) -> tuple[Topic, PoliciesInForce, Release]:
     """Return the topic in the approved history or on the target, with the policies in force and the release of the broker."""
     from schemactl.broker.connect import resolve_policies_at
-    from schemactl.core.catalog import Topic
     from schemactl.registry.interface import Scope
 
     if args.target is None:
@@ -211,6 +243,10 @@ def _read_topic(
 
 
 def _render_decision(question: _Question, decision: Decision, role: str) -> str:
+    """Return the decision, and of a rejection the reasons and a fix."""
+    from schemactl.comparison.compatibility import judge
+    from schemactl.formats import explain
+
     verdict = "accepted" if decision.allowed else "rejected"
     lines = [f"{verdict} ({decision.row}): a {role} of {question.topic.name} with {question.client_text}"]
     if decision.registered is not None:
@@ -223,31 +259,25 @@ def _render_decision(question: _Question, decision: Decision, role: str) -> str:
         # The broker's message continues with both definitions, which only the JSON report shows.
         subject = "Java's client itself throws" if decision.by_client else "the broker answers"
         lines.append(f"  {subject} {decision.error}: {decision.first_line}")
-        lines += [f"  {reason}" for reason in _explain_rejection(question, decision)]
+        client, versions = question.client, question.topic.versions
+        if client is not None and not decision.by_client and "\n" in decision.message:
+            # The message only has the definitions that were compared.
+            breakages = judge(versions, client, question.policies.strategy, question.release).data or ()
+            stored = {version.number: version.info for version in versions}
+            nearest = [breakage for breakage in breakages if breakage.against == breakages[0].against]
+            for breakage in nearest[:_MAX_REASONS]:
+                if old := stored[breakage.against]:
+                    reason = explain(breakage, new=client, old=old).reason
+                    lines.append(f"  {breakage.incompatibility.rule}: {reason}")
+            if len(nearest) > _MAX_REASONS:
+                lines.append(f"  and {len(nearest) - _MAX_REASONS} more reasons")
+            if not breakages:
+                lines.append(
+                    "  the broker's check rejects the two definitions, although messages can be read: --format json shows both answers"
+                )
         lines.append(f"  Fix: {_suggest_fix(question, decision)}")
     lines += [f"  the client may send another definition: {variant}" for variant in question.variants]
     return "\n".join(lines)
-
-
-def _explain_rejection(question: _Question, decision: Decision) -> Iterator[str]:
-    """Yield the reasons for a rejection, if the broker's message only has the definitions that it compared."""
-    from schemactl.comparison.compatibility import judge
-    from schemactl.formats import explain
-
-    if question.client is None or decision.by_client or "\n" not in decision.message:
-        return
-    topic, policies = question.topic, question.policies
-    breakages = judge(topic.versions, question.client, policies.strategy, question.release).data or ()
-    stored = {version.number: version.info for version in topic.versions}
-    nearest = [breakage for breakage in breakages if breakage.against == breakages[0].against]
-    for breakage in nearest[:_MAX_REASONS]:
-        if old := stored[breakage.against]:
-            reason = explain(breakage, new=question.client, old=old).reason
-            yield f"{breakage.incompatibility.rule}: {reason}"
-    if len(nearest) > _MAX_REASONS:
-        yield f"and {len(nearest) - _MAX_REASONS} more reasons"
-    if not breakages:
-        yield "the broker's check rejects the two definitions, although messages can be read: --format json shows both answers"
 
 
 def _suggest_fix(question: _Question, decision: Decision) -> str:
@@ -444,76 +474,28 @@ class ClientDecision(NamedTuple):
     decision: Decision
 
 
-class Matrix(NamedTuple):
-    """The decisions about all clients of a topic."""
-
-    topic: TopicName
-    entries: tuple[ClientDecision, ...]
-
-    @property
-    def declared(self) -> list[ClientDecision]:
-        """The decisions about declared clients."""
-        return [entry for entry in self.entries if entry.client]
-
-
-def _make_matrix(
-    git: Topic, state: TopicState, policies: PoliciesInForce, release: Release, target: str | None
-) -> Matrix:
-    """Return the decisions about each declared client, and about a client that is built with each version.
-
-    Args:
-        git: the approved topic, loaded; clients are built with its versions.
-        state: the topic that the clients connect to.
-        policies: the policies in force for it.
-        release: the release of the broker.
-        target: the name of the target whose clients are meant; without one, all declared clients.
-    """
-    from schemactl.broker.connect import admit
-
-    entries: list[ClientDecision] = []
-
-    def add_entry(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> None:
-        entries.append(ClientDecision(client, role, built, admit(role, info, state, policies, release)))
-
-    for client in git.clients:
-        if client.runs_on(*(target,) if target else ()):
-            for number, info in reversed(client.builds(git.versions)):
-                built = client.file if number is None else str(number)
-                add_entry(client, client.role, built, info and render_for_client(info, client.client_language))
-    builds = [(str(version.number), version.info) for version in git.versions if version.info]
-    for built, schema in (*builds, ("no schema", None)):
-        for role in _MATRIX_ROLES:
-            add_entry(None, role, built, schema)
-    for role, kind in zip(_MATRIX_ROLES, (SchemaType.AUTO_PUBLISH, SchemaType.AUTO_CONSUME), strict=True):
-        add_entry(None, role, "the topic's own", SchemaInfo(kind))
-    return Matrix(git.name, tuple(entries))
-
-
-def _render_matrix(matrix: Matrix) -> str:
+def _render_matrix(topic: TopicName, entries: Sequence[ClientDecision], rules: Mapping[str, ConnectRule]) -> str:
     """Return the decisions as two tables, and the connect rules behind them."""
-    from schemactl.broker.connect import read_connect_rules
-
-    blocks = [str(matrix.topic)]
-    if matrix.declared:
-        rows = [
-            (
-                on_one_line(entry.client.display_name),
-                entry.role,
-                on_one_line(entry.built),
-                _describe_decision(entry.decision),
-            )
-            for entry in matrix.declared
-            if entry.client
-        ]
+    blocks = [str(topic)]
+    rows = [
+        (
+            on_one_line(entry.client.display_name),
+            entry.role,
+            on_one_line(entry.built),
+            _describe_decision(entry.decision),
+        )
+        for entry in entries
+        if entry.client
+    ]
+    if rows:
         blocks.append("\n".join(format_table([("client", "role", "built with", "answer"), *rows])))
     decisions_by_build: dict[str, list[str]] = {}
-    for entry in matrix.entries:
+    for entry in entries:
         if not entry.client:
             decisions_by_build.setdefault(entry.built, []).append(_describe_decision(entry.decision))
     head = ("built with", "producer", "consumer or reader")
     blocks.append("\n".join(format_table([head, *((built, *texts) for built, texts in decisions_by_build.items())])))
-    used = {entry.decision.row for entry in matrix.entries}
-    legend = [(row, f"{rule.when}: {rule.then}") for row, rule in read_connect_rules().items() if row in used]
+    legend = [(row, f"{rule.when}: {rule.then}") for row, rule in rules.items()]
     blocks.append("\n".join(["the connect rules:", *format_table(legend, indent=2)]))
     return "\n\n".join(blocks)
 
@@ -525,26 +507,6 @@ def _describe_decision(decision: Decision) -> str:
     if decision.registered is not None:
         return f"accepted, registers {decision.registered} ({decision.row})"
     return f"accepted ({decision.row})"
-
-
-def _matrix_value(matrix: Matrix) -> dict[str, Any]:
-    """Return the JSON value of the decisions."""
-    from schemactl.broker.connect import read_connect_rules
-
-    used = {entry.decision.row for entry in matrix.entries}
-    return {
-        "topic": str(matrix.topic),
-        "decisions": [
-            {
-                "client": client_value(entry.client) if entry.client else None,
-                "role": entry.role,
-                "built": entry.built,
-                **_decision_value(entry.decision),
-            }
-            for entry in matrix.entries
-        ],
-        "rules": {row: rule._asdict() for row, rule in read_connect_rules().items() if row in used},
-    }
 
 
 def _decision_value(decision: Decision) -> dict[str, Any]:

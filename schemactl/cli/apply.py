@@ -12,13 +12,12 @@ from operator import eq
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli.apply_results import ReadyPlan
+from schemactl.cli.apply_results import ApplyRecord, ReadyPlan
 from schemactl.cli.context import Context
-from schemactl.cli.parallel_targets import report_failures
 from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.plan import (
     PlanRequest,
-    add_arguments,
+    add_plan_arguments,
     find_needed_permissions,
     format_apply_command,
     format_command_after_merge,
@@ -46,6 +45,7 @@ from schemactl.cli.target_selection import (
 )
 from schemactl.cli.topic_selection import resolve_relative_path
 from schemactl.core.errors import NEGATIVE, SchemactlError, StalePlan, UsageError
+from schemactl.core.json_values import read_commit
 from schemactl.core.names import find_matching_topics
 from schemactl.core.terminal import clean, paint_diff
 
@@ -59,7 +59,7 @@ _MAX_DIFF_LINES: Final = 5_000
 """Longer texts get a simple diff, because the time of a minimal diff grows with the square of the lines."""
 
 
-def configure_apply(parser: argparse.ArgumentParser) -> None:
+def configure_apply(parser: Parser) -> None:
     """Add the arguments of `apply`."""
     parser.description = (
         "Bring a registry to the approved state: policies, topics, and the missing versions, oldest first. With a plan "
@@ -76,14 +76,13 @@ def configure_apply(parser: argparse.ArgumentParser) -> None:
         "  schemactl apply --expect-digest sha256:4f6c...   a new plan, but only if it equals the approved plan\n"
     )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a file that `schemactl plan --out` wrote")
-    add_arguments(parser)
+    add_plan_arguments(parser)
     # A plan file carries its position; without one, the target is where the project file says.
     parser.set_defaults(at=None, base=None)
-    if isinstance(parser, Parser):
-        parser.renamed = {
-            "--at": "schemactl plan --at REF --out plan.json && schemactl apply plan.json",
-            "--require-approved": "--expect-digest DIGEST",
-        }
+    parser.renamed = {
+        "--at": "schemactl plan --at REF --out plan.json && schemactl apply plan.json",
+        "--require-approved": "--expect-digest DIGEST",
+    }
     add_options(
         parser,
         "--auto-approve, --yes, -y: do not ask before applying a new plan",
@@ -107,12 +106,14 @@ def run_apply(args: argparse.Namespace, context: Context) -> int:
         selection.require_one("--expect-digest", "schemactl apply --target {} --expect-digest DIGEST".format)
     with make_plans(selection, args, context) as (targets, plans_by_target):
         codes: list[int] = []
-        plans = list(report_failures(plans_by_target, codes, context))
-        context.result["targets"] += [
-            {"target": name, "problem": str(result)}
-            for name, result in plans_by_target.items()
-            if isinstance(result, SchemactlError)
-        ]
+        plans: list[ReadyPlan] = []
+        for name, result in plans_by_target.items():
+            if isinstance(result, SchemactlError):
+                context.report(f"{name}: {result}\n")
+                context.result["targets"].append({"target": name, "problem": str(result)})
+                codes.append(result.exit_code)
+            else:
+                plans.append(result)
         return targets.exit_code([*codes, *_run_plans(plans, args, context)])
 
 
@@ -169,8 +170,6 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
         StalePlan: if the plan is another one now; the difference is printed.
         SchemactlError: if the file is not a plan, or the plan is of another repository or registry, or a permission is missing.
     """
-    from schemactl.cli.apply_results import ApplyRecord
-    from schemactl.core.json_values import read_commit
     from schemactl.deploy.apply import ApplyResult, restore_after
     from schemactl.deploy.receipt import read_receipt
     from schemactl.history import Position
@@ -278,8 +277,20 @@ def _require_same_plan(plan: Plan, receipt: Receipt, file: str, remake_fix: str,
     if digest == receipt.digest:
         return
     old_text, new_text = receipt.text, clean(render_plan_file(plan))
-    for line in _compare_texts(old_text.split("\n"), new_text.split("\n"), file):
-        print(paint_diff(line, color=context.color))
+    old_lines, new_lines = old_text.split("\n"), new_text.split("\n")
+    if max(len(old_lines), len(new_lines)) <= _MAX_DIFF_LINES:
+        diff = [*unified_diff(old_lines, new_lines, file, "the plan now", lineterm="")]
+    else:
+        # One hunk from the first to the last difference.
+        head = sum(1 for _ in takewhile(bool, map(eq, old_lines, new_lines)))
+        old_rest, new_rest = old_lines[head:], new_lines[head:]
+        tail = sum(1 for _ in takewhile(bool, map(eq, reversed(old_rest), reversed(new_rest))))
+        removed, added = old_rest[: len(old_rest) - tail], new_rest[: len(new_rest) - tail]
+        diff = [f"--- {file}", "+++ the plan now", f"@@ -{head + 1},{len(removed)} +{head + 1},{len(added)} @@"]
+        diff += [f"-{line}" for line in removed]
+        diff += [f"+{line}" for line in added]
+    if old_lines != new_lines:
+        print("\n".join(paint_diff(line, color=context.color) for line in diff))
     if old_text.replace(receipt.digest, digest) == new_text:
         message = (
             "its text is the same, but its digest is not: the state that the plan expects of the registry has changed"
@@ -287,20 +298,6 @@ def _require_same_plan(plan: Plan, receipt: Receipt, file: str, remake_fix: str,
     else:
         message = "the difference shows what has changed since it was made"
     raise StalePlan(f"{file} is stale: {message}; nothing was changed", fix=remake_fix)
-
-
-def _compare_texts(old_lines: list[str], new_lines: list[str], file: str) -> Iterator[str]:
-    """Yield the unified diff of two texts. Long texts get one hunk from the first to the last difference."""
-    if max(len(old_lines), len(new_lines)) <= _MAX_DIFF_LINES:
-        yield from unified_diff(old_lines, new_lines, file, "the plan now", lineterm="")
-    elif old_lines != new_lines:
-        head = sum(1 for _ in takewhile(bool, map(eq, old_lines, new_lines)))
-        old_rest, new_rest = old_lines[head:], new_lines[head:]
-        tail = sum(1 for _ in takewhile(bool, map(eq, reversed(old_rest), reversed(new_rest))))
-        removed, added = old_rest[: len(old_rest) - tail], new_rest[: len(new_rest) - tail]
-        yield from (f"--- {file}", "+++ the plan now", f"@@ -{head + 1},{len(removed)} +{head + 1},{len(added)} @@")
-        yield from (f"-{line}" for line in removed)
-        yield from (f"+{line}" for line in added)
 
 
 def _require_permissions(plan: Plan, args: argparse.Namespace) -> None:

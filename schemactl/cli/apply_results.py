@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from urllib.parse import quote
 
 from schemactl.cli.topic_selection import resolve_output_file, resolve_relative_path
 from schemactl.core import atomic_files
+from schemactl.core.catalog import Catalog
 from schemactl.core.environment import get_ci_run
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, json_text
@@ -20,7 +22,6 @@ from schemactl.core.json_values import Json, json_text
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
     from schemactl.cli.target_selection import OpenTarget
-    from schemactl.core.catalog import Catalog
     from schemactl.deploy.apply import ApplyResult
     from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
@@ -168,6 +169,7 @@ class ApplyRecord:
     """
 
     def __init__(self, ready: ReadyPlan, result: str | None) -> None:
+        from schemactl.deploy.target_catalog import rename_catalog
         from schemactl.report.apply_result import make_started_document
 
         context, plan, place = ready.target.context, ready.plan, ready.target.place
@@ -178,8 +180,12 @@ class ApplyRecord:
         else:
             self._path = resolve_relative_path(str(result_path(place.folder, place.target.name)), context)
         self._ready = ready
-        # The topics whose numbers the file of `--result` has.
-        self._git: Catalog | None = _select_planned_topics(ready) if result else None
+        # The approved topics whose numbers the file of `--result` has, by the target's names.
+        self._git: Catalog | None = None
+        if result:
+            named = rename_catalog(ready.target.approved.catalog, ready.target.names)
+            planned_names = plan.scope.topics & named.topics.keys()
+            self._git = Catalog(topics={name: named.topics[name] for name in planned_names})
         text = json_text(make_started_document(plan, self._run)).encode().removesuffix(b"]\n}")
         self._end_offset = len(text)
         self._separator = b""
@@ -214,31 +220,18 @@ class ApplyRecord:
     def end(self, result: ApplyResult, registry: Registry) -> None:
         """Write the final result."""
         from schemactl.deploy.plan_json import write_json
+        from schemactl.deploy.version_lists import topic_values
         from schemactl.report.apply_result import make_result_document
 
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-            document = make_result_document(result, self._run, self._read_numbers(registry))
-            write_json(document, self._path, below=self._context.top)
-
-    def _read_numbers(self, registry: Registry) -> list[Json] | None:
-        """Return the numbers that the registry gave to Git's versions, or None without `--result` or if it cannot be read."""
-        from schemactl.deploy.version_lists import topic_values
-
-        if self._git is None:
-            return None
-        try:
-            registered = registry.read(self._ready.plan.scope)
-        except SchemactlError:
-            return None
-        return topic_values(git=self._ready.target.add_registered_versions(self._git, registered), registry=registered)
-
-
-def _select_planned_topics(ready: ReadyPlan) -> Catalog:
-    """Return the approved topics that the plan covers, by the target's names."""
-    from schemactl.core.catalog import Catalog
-    from schemactl.deploy.target_catalog import rename_catalog
-
-    named = rename_catalog(ready.target.approved.catalog, ready.target.names)
-    return Catalog(topics={name: named.topics[name] for name in ready.plan.scope.topics & named.topics.keys()})
+        if self._file is None:
+            return
+        os.close(self._file)
+        self._file = None
+        numbers: list[Json] | None = None
+        if self._git is not None:
+            # The file has no numbers if the registry cannot be read.
+            with suppress(SchemactlError):
+                registered = registry.read(self._ready.plan.scope)
+                git = self._ready.target.add_registered_versions(self._git, registered)
+                numbers = topic_values(git=git, registry=registered)
+        write_json(make_result_document(result, self._run, numbers), self._path, below=self._context.top)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_timeout
-from schemactl.cli.report_files import Outputs, add_formats, parse_outputs, write_report
+from schemactl.cli.report_files import Outputs, add_formats, parse_outputs, write_check_error_report, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths
-from schemactl.core.deadline import DEFAULT_S, Deadline, run_within
+from schemactl.core.deadline import DEFAULT_S
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.terminal import render_file_diff
 from schemactl.core.wording import format_count
@@ -88,48 +88,37 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
     if args.rename and not (args.fix or args.diff):
         raise UsageError("--rename is an edit: add --fix to make it, or --diff to see it")
     outputs = parse_outputs(args.format, CHECK_FORMATS)
-    try:
-        return run_within(args.timeout, lambda deadline: _check(args, context, outputs, deadline))
-    except UsageError:
-        raise
-    except SchemactlError as error:
-        from schemactl.checks.check_report import make_undecided_report
-
-        context.advise_restoring(error)
-        # Write a report without a verdict in each format, so that no file keeps the report of an earlier run.
-        # Standard error has the message already.
-        other_outputs = [(name, path) for name, path in outputs if path or name != "text"]
-        write_report(partial(render_check, make_undecided_report(error)), other_outputs, context)
-        raise
-
-
-def _check(args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline) -> int:
     from schemactl.checks.check_report import GATE_RULES
     from schemactl.checks.checked_files import CheckRequest
     from schemactl.checks.project_check import check_project
 
     # Git does not tell hooks whether the commit replaces HEAD, so the user states it.
     is_amend = args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
-    request = CheckRequest(
-        context.directory,
-        context.config,
-        staged=args.staged,
-        approved_ref=args.base,
-        amend=is_amend,
-        topics=tuple(args.topic),
-        namespaces=tuple(args.namespace),
-        paths=resolve_paths(args.path, context),
-        strict=args.strict,
-        target=args.target,
-    )
-    if args.fix or args.diff:
-        report = _fix(request, args, context, outputs, deadline)
-    else:
-        report = check_project(
-            request, deadline, progress=context.reading_history(), note=context.note, repository=context.repository
+    with write_check_error_report(outputs, context):
+        request = CheckRequest(
+            context.directory,
+            context.config,
+            staged=args.staged,
+            approved_ref=args.base,
+            amend=is_amend,
+            topics=tuple(args.topic),
+            namespaces=tuple(args.namespace),
+            paths=resolve_paths(args.path, context),
+            strict=args.strict,
+            target=args.target,
         )
-    deadline.begin("writing the report")
-    write_report(partial(render_check, report, notes=args.notes, folder=context.top), outputs, context)
+        if args.fix or args.diff:
+            report = _fix(request, args, context, outputs)
+        else:
+            report = check_project(
+                request,
+                context.deadline,
+                progress=context.reading_history(),
+                note=context.note,
+                repository=context.repository,
+            )
+        context.deadline.begin("writing the report")
+        write_report(partial(render_check, report, notes=args.notes, folder=context.top), outputs, context)
     if report.is_partial:
         return SchemactlError.exit_code
     is_failing = report.count("error") > 0
@@ -141,15 +130,13 @@ def _check(args: argparse.Namespace, context: Context, outputs: Outputs, deadlin
     return NEGATIVE if is_failing else 0
 
 
-def _fix(
-    request: CheckRequest, args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline
-) -> CheckReport:
+def _fix(request: CheckRequest, args: argparse.Namespace, context: Context, outputs: Outputs) -> CheckReport:
     """Write the fixes with --fix, print them with --diff, and return the report on the files after that."""
     from schemactl.checks.fixes import find_fixes, write_fixes
 
     fixes = find_fixes(
         request,
-        deadline,
+        context.deadline,
         repository=context.repository,
         renames=args.rename or (),
         progress=context.reading_history(),

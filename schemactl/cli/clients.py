@@ -8,13 +8,15 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_format, add_options, make_number_type
+from schemactl.cli.parser import add_format, add_options, add_timeout, make_number_type
 from schemactl.cli.target_selection import choose_target
 from schemactl.cli.topic_selection import TOPIC_HELP, add_selection, find
+from schemactl.core.catalog import select_target_topics
 from schemactl.core.errors import NEGATIVE, UsageError, did_you_mean
+from schemactl.core.json_values import client_value
 from schemactl.core.names import TopicName, select_known_topics
 from schemactl.core.terminal import format_table, on_one_line
-from schemactl.core.wording import format_count
+from schemactl.core.wording import format_count, format_ranges
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Client, Topic
@@ -59,7 +61,7 @@ def configure_clients(parser: argparse.ArgumentParser) -> None:
         "--role", choices=("producer", "consumer"), help="with --expect, only producers, or only consumers and readers"
     )
     add_format(parser)
-    add_command_timeout(parser)
+    add_timeout(parser)
 
 
 class _ConnectedClient(NamedTuple):
@@ -83,8 +85,6 @@ class _ConnectedClient(NamedTuple):
 
 def run_clients(args: argparse.Namespace, context: Context) -> int:
     """Print the clients; return 100 if one is behind the version of --expect or --drained finds messages left to read, else 0."""
-    from schemactl.core.catalog import select_target_topics
-
     if args.expect is not None and not (args.target and args.one):
         raise UsageError("--expect requires one topic and a target: schemactl clients TOPIC --target T --expect N")
     if args.drained and not (args.target and args.one):
@@ -228,8 +228,6 @@ def _print_clients(
 
 def _client_value(match: _ConnectedClient, *, has_target: bool) -> dict[str, Any]:
     """Return the JSON value; without a target it is not known who is connected."""
-    from schemactl.core.json_values import client_value
-
     state = "connected" if match.connections else "not connected"
     if match.client is None:
         state = "not declared"
@@ -274,8 +272,6 @@ def _render_clients(topic: Topic, matches: Sequence[_ConnectedClient], target: T
 
 def _list_versions(connections: Sequence[ConnectedClient]) -> str:
     """Return the versions that the connections report: `4`, `4-5 and unknown`."""
-    from schemactl.core.wording import format_ranges
-
     versions = {connection.version for connection in connections}
     known_versions = format_ranges(version for version in versions if version is not None)
     if None in versions:

@@ -10,8 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
+from schemactl.cli.json_lines import answer_standard_input
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.json_values import breakage_value
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import OPTIONAL_CHECKERS, ProtoCategory
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
@@ -89,7 +91,6 @@ def _parse_category(text: str) -> str:
 def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Answer the lines on standard input; return 1 if one has an error, else 0."""
     from schemactl.broker.checkers import create_checkers
-    from schemactl.cli.json_lines import answer_standard_input
 
     if args.fingerprint:
         answer: Callable[[Request], Answer] = _compute_fingerprints
@@ -127,7 +128,7 @@ def _judge_request(
     request: Request, *, release: Release, category: ProtoCategory | None = None, optional: tuple[str, ...] = ()
 ) -> Answer:
     from schemactl.comparison.compatibility import judge
-    from schemactl.core.json_values import breakage_value
+    from schemactl.formats import spec
     from schemactl.formats.json_definitions import InvalidInput
 
     strategy = request.get("strategy")
@@ -150,7 +151,17 @@ def _judge_request(
         "check": verdict.checked,
     }
     if category:
-        answer["proto_rules"] = _find_buf_violations(existing, new, category)
+        # The violations from the latest live version to `new`; null if one of them does not parse.
+        live_versions = get_live_versions(existing)
+        old = live_versions[-1].info if live_versions else None
+        try:
+            violations = spec(new).find_buf_violations(category, new=new, old=old) if old else ()
+            answer["proto_rules"] = [
+                {"rule": violation.rule, "pointer": violation.pointer, "message": violation.message}
+                for violation in violations
+            ]
+        except InvalidSchema:
+            answer["proto_rules"] = None
     return answer
 
 
@@ -180,25 +191,6 @@ def _compute_fingerprints(request: Request) -> Answer:
     form = canonical_form(parse(text, Release.R5_0))
     crc64, sha256 = schema_fingerprints(form)
     return {"canonical": form, "crc64": crc64, "sha256": sha256}
-
-
-def _find_buf_violations(
-    existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory
-) -> list[Answer] | None:
-    """Return the violations of buf's `category` from the latest live version to `new`, or None if one of them does not parse."""
-    from schemactl.formats import spec
-
-    versions = get_live_versions(existing)
-    old = versions[-1].info if versions else None
-    if old is None:
-        return []
-    try:
-        return [
-            {"rule": violation.rule, "pointer": violation.pointer, "message": violation.message}
-            for violation in spec(new).find_buf_violations(category, new=new, old=old)
-        ]
-    except InvalidSchema:
-        return None
 
 
 def _parse_new(request: Request) -> SchemaInfo:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Parser, add_command_timeout, add_options
+from schemactl.cli.json_lines import answer_standard_input, parse_nanoseconds, read_options, recursion_depth
+from schemactl.cli.parser import Parser, add_options, add_timeout
 from schemactl.cli.reading_setup import NESTING_DEPTHS, STRICT_OPTION, add_numbers_of, note_absent_fields, read_setup
 from schemactl.cli.target_selection import EnvironmentTarget
 from schemactl.cli.topic_selection import PART_HELP, choose, find_version, parse_version_bytes, resolve_relative_path
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.schema import Release
 from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
@@ -52,14 +54,13 @@ examples:
 """
 
 
-def configure_decode(parser: argparse.ArgumentParser) -> None:
+def configure_decode(parser: Parser) -> None:
     """Add the arguments of `decode`."""
     parser.description = (
         "Decode one message of a topic, and show which commit introduced the schema it was written with."
     )
     parser.epilog = _DECODE_EPILOG
-    if isinstance(parser, Parser):
-        parser.renamed = {"--read-as": "TOPIC@N"}
+    parser.renamed = {"--read-as": "TOPIC@N"}
     parser.add_argument(
         "topic",
         nargs="?",
@@ -78,7 +79,7 @@ def configure_decode(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
     add_numbers_of(parser)
-    add_command_timeout(parser)
+    add_timeout(parser)
     add_options(
         parser,
         STRICT_OPTION,
@@ -107,7 +108,6 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
             raise UsageError(
                 "--jsonl reads everything from its lines: remove TOPIC and the options of a single message"
             )
-        from schemactl.cli.json_lines import answer_standard_input
 
         return answer_standard_input(_decode_line)
     if (container_path := _find_container(args, context)) is not None:
@@ -332,12 +332,10 @@ def _decode_base64(text: str, option: str) -> bytes:
 
 
 def _decode_line(request: Request) -> Answer:
-    from schemactl.cli.json_lines import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.readable_json import decode_to_json
     from schemactl.codegen.codecs import to_codec_schema
-    from schemactl.core.schema import Release
     from schemactl.formats import get_pair, spec
     from schemactl.formats.avro.parser import parse
     from schemactl.formats.json_definitions import InvalidInput, read_request_definition
@@ -371,7 +369,6 @@ def _decode_line(request: Request) -> Answer:
 def _reject_as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:
     """Replace the rows that Spark's `from_avro` does not return by errors; only schemas with a union at the top have such rows."""
     from schemactl.codegen import spark_types, topic_struct
-    from schemactl.core.schema import Release
     from schemactl.formats.avro.parser import parse
     from schemactl.formats.avro.schema import Union
 

@@ -15,6 +15,7 @@ from schemactl.cli.show import reason_value
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.cli.topic_selection import add_filters, find_number_in_force
 from schemactl.core.errors import CHANGES, UsageError
+from schemactl.core.findings import Breakage
 from schemactl.core.names import find_matching_topics, format_kind_name
 from schemactl.core.terminal import paint, paint_diff
 from schemactl.core.wording import format_day
@@ -105,10 +106,34 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
     if at and ".." in range_ and args.new is None:
         first, _, second = range_.partition("..")
         args.old, args.new = f"{name}@{first}", f"{name}@{second.removeprefix('.') or WORK}"
-    pairs = [_choose_sides(states, text, args.new) for text in _list_parts(states, args.old, args.new)]
+    catalog = states.approved.catalog
+    texts = [args.old]
+    if args.new is None and (
+        find_matching_topics(args.old, catalog.topics) or not any(sign in args.old for sign in "@#")
+    ):
+        # A topic with kinds of events as a whole means all of them.
+        name = states.find_old_and_new(args.old)[0].topic.name
+        topics = [source.topics[name] for source in (catalog, states.work.catalog) if name in source.topics]
+        keys = dict.fromkeys(kind.key for topic in topics for kind in topic.kinds)
+        texts = [format_kind_name(name, key) for key in keys] or texts
+    pairs = [_choose_sides(states, text, args.new) for text in texts]
     are_same = all(old.info == new.info for old, new in pairs)
     if args.format == "json":
-        values = [_differences_value(old, new) for old, new in pairs]
+        values: list[dict[str, Any]] = []
+        for old, new in pairs:
+            diff_lines, parts = _find_changes(old, new)
+            values.append(
+                {
+                    "old": old.to_json(),
+                    "new": new.to_json(),
+                    "text": diff_lines,
+                    "fields": [{"sign": part.sign, "what": part.text} for part in parts],
+                    "new_reads_old": [reason_value(reason) for reason in _resolve_sides(new, old)],
+                    "old_reads_new": [reason_value(reason) for reason in _resolve_sides(old, new)],
+                    "new_misreads_old": [reason_value(misreading) for misreading in _find_misreadings(new, old)],
+                    "old_misreads_new": [reason_value(misreading) for misreading in _find_misreadings(old, new)],
+                }
+            )
         context.report_json(**(values[0] if len(values) == 1 else {"kinds": values}))
     else:
         blocks = []
@@ -125,17 +150,6 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
                 older, newer = (quote(f"{part_name}@{number}") for number in numbers[-2:])
                 context.say(f"the two newest versions: `schemactl diff {older} {newer}`")
     return CHANGES if args.detailed_exitcode and not are_same else 0
-
-
-def _list_parts(states: States, old: str, new: str | None) -> list[str]:
-    """Return the names of all kinds of events if `old` names a topic with kinds as a whole; else `old` alone."""
-    catalog = states.approved.catalog
-    if new is not None or not (find_matching_topics(old, catalog.topics) or ("@" not in old and "#" not in old)):
-        return [old]
-    topic = states.find_old_and_new(old)[0].topic
-    names = [name for source in (catalog, states.work.catalog) if (name := source.topics.get(topic.name))]
-    keys = dict.fromkeys(kind.key for name in names for kind in name.kinds)
-    return [format_kind_name(topic.name, key) for key in keys] or [old]
 
 
 def _choose_sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
@@ -203,7 +217,6 @@ def _find_changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
 
 def _explain_reading(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     """Yield whether one side can read the other, and the reasons if it cannot."""
-    from schemactl.core.findings import Breakage
     from schemactl.formats import explain
 
     if old.info is None or new.info is None:
@@ -240,17 +253,3 @@ def _find_misreadings(reader: Side, writer: Side) -> list[Incompatibility]:
     if reader.info is None or writer.info is None:
         return []
     return list(find_misreadings(reader=reader.info, writer=writer.info))
-
-
-def _differences_value(old: Side, new: Side) -> dict[str, Any]:
-    text, parts = _find_changes(old, new)
-    return {
-        "old": old.to_json(),
-        "new": new.to_json(),
-        "text": text,
-        "fields": [{"sign": part.sign, "what": part.text} for part in parts],
-        "new_reads_old": [reason_value(incompatibility) for incompatibility in _resolve_sides(new, old)],
-        "old_reads_new": [reason_value(incompatibility) for incompatibility in _resolve_sides(old, new)],
-        "new_misreads_old": [reason_value(misreading) for misreading in _find_misreadings(new, old)],
-        "old_misreads_new": [reason_value(misreading) for misreading in _find_misreadings(old, new)],
-    }

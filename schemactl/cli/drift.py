@@ -10,18 +10,16 @@ from schemactl.cli.context import Context
 from schemactl.cli.drift_acceptance import accept_drift
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
-    Outputs,
     TargetDocument,
     add_formats,
     make_target_reports,
     parse_outputs,
-    write_error_reports,
+    write_target_error_report,
     write_target_reports,
 )
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.target_selection import OpenTarget, TargetSelection, add_targets, open_targets
 from schemactl.cli.topic_selection import add_filters
-from schemactl.core.deadline import run_within
 from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
 from schemactl.report import TARGET_FORMATS
 
@@ -72,36 +70,33 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
 
     Return 100 if messages would be decoded with the wrong schema, 2 if something differs and --detailed-exitcode is set, else 0.
     """
+    selection = TargetSelection.from_arguments(args)
     if args.accept and args.summary:
         raise UsageError("--summary cannot be combined with --accept", fix="remove one of them")
     if args.accept:
-        TargetSelection.from_arguments(args).require_one(
-            "--accept", "schemactl drift --target {} --accept --reason TEXT".format
-        )
-        return run_within(args.timeout, lambda _: accept_drift(args, context))
+        selection.require_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
+        return accept_drift(args, context)
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} requires --accept")
     outputs = parse_outputs(args.format, TARGET_FORMATS)
-    if args.summary and any(name == "json" for name, _ in outputs):
+    has_json = any(name == "json" for name, _ in outputs)
+    if args.summary and has_json:
         raise UsageError(
             "--summary cannot be combined with --format json, which has every difference", fix="remove --summary"
         )
-    with write_error_reports("drift", TargetSelection.from_arguments(args), outputs, context):
-        return run_within(args.timeout, lambda _: _run_drift(args, context, outputs))
-
-
-def _run_drift(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
     from schemactl.deploy.geo_replication import replicated
     from schemactl.report.drift import make_drift_report, make_short_drift_report
     from schemactl.report.drift_json import make_drift_document
 
-    with open_targets(TargetSelection.from_arguments(args), context, prints_notes=False) as targets:
+    with (
+        write_target_error_report("drift", selection, outputs, context),
+        open_targets(selection, context, prints_notes=False) as targets,
+    ):
         last_applies = {target.name: read_last_apply(target.place, (), target.context) for target in targets.targets}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         results = find_drifts(targets, scope)
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
-        has_json = any(name == "json" for name, _ in outputs)
 
         def make_document(report: DriftReport) -> tuple[TargetDocument, int]:
             target_report = make_short_drift_report(report) if args.summary else make_drift_report(report, namespaces)

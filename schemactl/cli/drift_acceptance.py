@@ -13,6 +13,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.target_drifts import DriftRequest, DriftScope, read_last_apply
 from schemactl.cli.target_selection import ChosenTarget, TargetSelection, open_targets
 from schemactl.cli.waive import parse_last_day
+from schemactl.core.catalog import select_part
 from schemactl.core.errors import NEGATIVE, UsageError
 from schemactl.core.project import Target
 from schemactl.core.terminal import on_one_line
@@ -21,12 +22,10 @@ from schemactl.core.wording import format_count, format_version_numbers
 if TYPE_CHECKING:
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.acceptance import AcceptedDrift
-    from schemactl.deploy.version_numbers import TopicMismatches
 
 
 def accept_drift(args: argparse.Namespace, context: Context) -> int:
     """Write the accepted differences to the target's numbers file; return 100 if some cannot be accepted, else 0."""
-    from schemactl.core.catalog import select_part
     from schemactl.declare.numbers_writer import write_numbers
     from schemactl.declare.target_numbers import AcceptanceReason
     from schemactl.deploy.acceptance import accept_differences
@@ -100,7 +99,23 @@ def _print_acceptance(
     if acceptance.changed:
         print(f"Recorded the version numbers of {target.name} in {path}:")
         for topic in acceptance.changed:
-            _print_numbers(topic, acceptance)
+            print(f"  {on_one_line(str(topic.name))}: {topic}")
+            old_record = acceptance.old_numbers.topics.get(topic.name)
+            new_record = acceptance.numbers.topics.get(topic.name)
+            entries = new_record.entries.items() if new_record else ()
+            rejected = [number for number, entry in entries if entry.git is None and entry.foreign is None]
+            if rejected:
+                print(
+                    f"    messages of {format_version_numbers(rejected)} will be rejected: the registry does not show what wrote them"
+                )
+            old_entries = [(number, old_record.entries.get(number)) for number in rejected] if old_record else []
+            forgotten = [number for number, entry in old_entries if entry and (entry.git is not None or entry.foreign)]
+            if forgotten:
+                print(
+                    f"    the record of {format_version_numbers(forgotten)} was removed, because the registry may have lost "
+                    "its version list and started a new one. If it did not, add `git` or `foreign` next to `deleted: true` "
+                    "again, so that their messages can be decoded"
+                )
     if acceptance.accepted or acceptance.brokers:
         print(f"Accepted for {target.name} in {path}, until it changes:")
     for item in acceptance.accepted:
@@ -131,25 +146,4 @@ def _print_acceptance(
         print(
             f"Not accepted: {format_count(len(acceptance.repairable), 'difference')} that can be repaired ({kinds}).\n"
             f"  Next: `schemactl drift --target {quote(target.name)}` shows how."
-        )
-
-
-def _print_numbers(topic: TopicMismatches, acceptance: AcceptedDrift) -> None:
-    """Print the recorded numbers of a topic, and which of its messages will be rejected."""
-    print(f"  {on_one_line(str(topic.name))}: {topic}")
-    old_record = acceptance.old_numbers.topics.get(topic.name)
-    new_record = acceptance.numbers.topics.get(topic.name)
-    entries = new_record.entries.items() if new_record else ()
-    rejected = [number for number, entry in entries if entry.git is None and entry.foreign is None]
-    if rejected:
-        print(
-            f"    messages of {format_version_numbers(rejected)} will be rejected: the registry does not show what wrote them"
-        )
-    old_entries = [(number, old_record.entries.get(number)) for number in rejected] if old_record else []
-    forgotten = [number for number, entry in old_entries if entry and (entry.git is not None or entry.foreign)]
-    if forgotten:
-        print(
-            f"    the record of {format_version_numbers(forgotten)} was removed, because the registry may have lost "
-            "its version list and started a new one. If it did not, add `git` or `foreign` next to `deleted: true` "
-            "again, so that their messages can be decoded"
         )

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from schemactl.cli.context import Context
 from schemactl.cli.target_selection import ChosenTarget, choose_approved_target
 from schemactl.cli.topic_selection import find
+from schemactl.core.catalog import Catalog
+from schemactl.core.policies import SETTINGS, BrokerDefaults, Policies
+from schemactl.core.schema import SchemaType
 from schemactl.core.terminal import format_table, get_terminal_width
 from schemactl.core.wording import format_policy_value
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Catalog, Topic
+    from schemactl.core.catalog import Topic
     from schemactl.core.errors import Source
     from schemactl.core.json_values import Json
     from schemactl.core.names import NamespaceName, TopicName
@@ -52,8 +55,8 @@ class _EffectiveValue:
         return f"{self.source or ''}{_ORIGINS[self.level]}"
 
 
-def show_effective(args: argparse.Namespace, context: Context) -> int:
-    """Print the values in force for a topic, on a target or as declared. Return 0."""
+def show_effective(args: argparse.Namespace, context: Context) -> None:
+    """Print the values in force for a topic, on a target or as declared."""
     project, top = context.project()
     target = chosen_target = None
     if args.target is not None:
@@ -63,19 +66,18 @@ def show_effective(args: argparse.Namespace, context: Context) -> int:
     topic = find(args.topic, approved.catalog)
     values = [*_list_values(topic, approved, project, target, context)]
     if args.live and chosen_target:
-        return _show_live(args, context, chosen_target, approved, topic, values)
-    if args.format == "json":
+        _show_live(args, context, chosen_target, approved, topic, values)
+    elif args.format == "json":
         context.report_json(
             topic=str(topic.name),
             target=target.name if target else None,
             ref=approved.ref,
             values={value.key: _value_json(value) for value in values},
         )
-        return 0
-    rows = [(value.key, format_policy_value(value.value), value.origin) for value in values]
-    head = f"{topic.name}{f' on {target.name}' if target else ''}, as {approved.ref} has it"
-    context.report("\n".join([head, *format_table(rows, indent=2)]))
-    return 0
+    else:
+        rows = [(value.key, format_policy_value(value.value), value.origin) for value in values]
+        head = f"{topic.name}{f' on {target.name}' if target else ''}, as {approved.ref} has it"
+        context.report("\n".join([head, *format_table(rows, indent=2)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,8 @@ def _show_live(
     approved: History,
     topic: Topic,
     declared: Sequence[_EffectiveValue],
-) -> int:
-    """Print the values in force for a topic as declared, next to the values of the target's registry. Return 0."""
-    from schemactl.core.catalog import Catalog
+) -> None:
+    """Print the values in force for a topic as declared, next to the values of the target's registry."""
     from schemactl.deploy.broker_configuration import compare_configuration, comparison_values
     from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.history.target_history import read_numbers_of_target
@@ -137,7 +138,7 @@ def _show_live(
             },
             brokers=comparison_values(comparison),
         )
-        return 0
+        return
     rows: list[tuple[str, ...]] = [("", "GIT", "SET BY", target.name.upper(), "SET BY")]
     for key in keys:
         value, live_value = values.get(key), (live or {}).get(key)
@@ -160,12 +161,10 @@ def _show_live(
     if live is None:
         blocks.append(f"The registry does not have {name}.")
     context.report("\n\n".join(blocks))
-    return 0
 
 
 def _read_live_values(registry: Registry, name: TopicName) -> dict[str, _LiveValue] | None:
     """Return the values in force for a topic of a registry by key, or None if the registry does not have the topic."""
-    from schemactl.core.policies import SETTINGS, Policies
     from schemactl.registry.interface import Scope
 
     space_name = name.namespace_name
@@ -218,7 +217,6 @@ def _list_values(
     topic: Topic, approved: History, project: Project, target: Target | None, context: Context
 ) -> Iterator[_EffectiveValue]:
     from schemactl import history as schemactl_history
-    from schemactl.core.schema import SchemaType
     from schemactl.declare import project as declare_project
 
     overlays = target.overlays if target else ()
@@ -276,8 +274,6 @@ def _list_values(
 
 def _list_policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_EffectiveValue]:
     """Yield each policy in force, from the topic, else its namespace, else the defaults of the brokers."""
-    from schemactl.core.policies import SETTINGS, BrokerDefaults, Policies
-
     namespace = catalog.namespaces.get(topic.name.namespace_name)
     for key in Policies.names():
         for level, holder in (("topic", topic), ("namespace", namespace)):

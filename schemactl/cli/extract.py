@@ -11,16 +11,23 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
+from schemactl.cli.diff import Side, render_differences
 from schemactl.cli.parser import add_options
 from schemactl.cli.schema_input import read_file, render_for_client
+from schemactl.cli.show import print_text
+from schemactl.cli.states import States
 from schemactl.cli.topic_selection import PART_HELP, resolve_output_file
 from schemactl.core import atomic_files
+from schemactl.core.catalog import Topic
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
-from schemactl.core.schema import SchemaType
+from schemactl.core.json_values import json_text
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
+from schemactl.core.schema import Release, SchemaType
 
 if TYPE_CHECKING:
     from schemactl.classes.extraction import Role
-    from schemactl.core.schema import Release, SchemaInfo
+    from schemactl.core.schema import SchemaInfo
 
 
 CLASS_HELP: Final = "the class: shop.models:Order, or shop.models:Order.Line for one inside another"
@@ -83,6 +90,8 @@ def add_class_options(parser: argparse.ArgumentParser, default: str = "no") -> N
 
 def run_extract(args: argparse.Namespace, context: Context) -> int:
     """Print, write or compare the definition; return 100 if it is another version than --check expects, else 0."""
+    from schemactl.declare.project import load_project
+
     if args.check and (args.out is None) == (args.topic is None):
         raise UsageError("--check needs either --out FILE or --topic TOPIC")
     if args.topic and not args.check:
@@ -98,7 +107,10 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
     declared = _read_declared(args.topic, context) if args.topic else None
     if declared:
         follow_type(args, declared[1])
-    folder, release = context.directory, _read_release(context)
+    folder, release = context.directory, Project().release
+    with suppress(SchemactlError):
+        # Outside of a project, the default release counts.
+        release = load_project(folder, context.config)[0].release
     expected: list[SchemaInfo] = []
     if declared:
         expected = [declared[1]]
@@ -124,7 +136,6 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
         return _check_version(args, context, info, declared)
     if args.out:
         return _write_definition(args, context, info)
-    from schemactl.cli.show import print_text
     from schemactl.formats import spec
 
     print_text(spec(info).to_text(info) or "")
@@ -172,17 +183,6 @@ def extract_schema(
     return extract(class_, type_, java, release=release, role=role, on_note=on_note)
 
 
-def _read_release(context: Context) -> Release:
-    """Return the release of the project that the folder belongs to, or the default release outside of a project."""
-    from schemactl.core.project import Project
-    from schemactl.declare import project as declare_project
-
-    try:
-        return declare_project.load_project(context.directory, context.config)[0].release
-    except SchemactlError:
-        return Project().release
-
-
 def follow_type(args: argparse.Namespace, topic_schema: SchemaInfo) -> None:
     """Set --type to JSON if the topic has a JSON schema and the command line does not name a type."""
     if args.type is None and topic_schema.type.name == "JSON":
@@ -191,7 +191,6 @@ def follow_type(args: argparse.Namespace, topic_schema: SchemaInfo) -> None:
 
 def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
     """Return the declared schema of a topic, or the value's schema of a KEY_VALUE topic, with a name for it."""
-    from schemactl.cli.states import States
     from schemactl.formats import get_pair
 
     states = States(context, [topic])
@@ -209,10 +208,7 @@ def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
 def _check_version(
     args: argparse.Namespace, context: Context, info: SchemaInfo, declared: tuple[str, SchemaInfo] | None
 ) -> int:
-    from schemactl.cli.diff import Side, render_differences
     from schemactl.comparison.changes import content_identity, has_same_text
-    from schemactl.core.catalog import Topic
-    from schemactl.core.names import TopicName
     from schemactl.formats.native_definitions import find_rendering
 
     name, expected = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message_name(info)))
@@ -294,8 +290,6 @@ def _render_definition(info: SchemaInfo, path: Path) -> bytes:
         text: str = protobuf.load("definition").proto_text(root.file.proto)
         return text.encode()
     if suffix == ".json":
-        from schemactl.core.json_values import json_text
-
         payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": dict(info.properties)}
         return (json_text(payload) + "\n").encode()
     suffixes = ".avsc" if spec(info).language == "avro" else ".proto, .binpb"
@@ -316,7 +310,6 @@ def _full_name(info: SchemaInfo) -> str:
         if spec(info).language == "protobuf":
             name: str = protobuf.load("definition").parse(info.schema).root.full_name
             return name
-        from schemactl.core.schema import Release
         from schemactl.formats.avro.parser import parse
 
         return parse(info.schema, Release.R4_0).full_name

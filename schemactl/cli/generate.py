@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.package_maker import GeneratedPackage, PackageMaker
-from schemactl.cli.parser import add_command_timeout, add_options
+from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.reading_setup import ReadingSetup, add_recursion_depth
 from schemactl.cli.states import States
 from schemactl.cli.target_selection import add_target, choose_approved_target
 from schemactl.cli.topic_selection import VERSION_HELP, add_filters, resolve_output_file, select_readable
+from schemactl.core.catalog import Catalog
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, join_first
 from schemactl.core.project import ClassKind
 from schemactl.core.wording import format_count
@@ -100,7 +101,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "else Git's numbers)",
         from_environment=False,
     )
-    add_command_timeout(parser)
+    add_timeout(parser)
     add_recursion_depth(parser)
     add_filters(parser)
 
@@ -129,7 +130,14 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     generate = replace(generate, classes=args.classes or generate.classes)
     maker = PackageMaker(args, context, project, top, generate, CheckCache())
     merged = None if args.approved else maker.merge(by_commit=args.rebase)
-    error = _find_broken(args, context, merged)
+    error = None
+    if merged and merged.declared and merged.declared.broken:
+        # The problems of the requested topics; the package has them as approved.
+        topics = merged.history.catalog.topics
+        names = [name for name, topic in topics.items() if topic.schema and not topic.deleted]
+        broken = replace(merged.declared, catalog=Catalog())
+        where = "the declared files with a schema"
+        _, error = select_readable(broken, args.topic, args.namespace, context, others=names, where=where)
     is_packed = args.zip or args.wheel
     # A comparison trusts no record, and the numbers of a registry are verified for all topics.
     is_recorded = not (args.check or is_packed or args.target or generate.target)
@@ -158,11 +166,11 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         setup = ReadingSetup(project, package.history, place, package.records[package.target], {})
         setup.verify_numbers((approved.topic for approved in package.topics), context)
     if is_packed:
-        exit_code = _pack(package, maker, merged)
+        exit_code = _pack(package, maker)
     elif context.repository.top is None and args.out is None:
         raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
     else:
-        exit_code = _check(package, maker, merged) if args.check else _write(package, maker, merged, manifest)
+        exit_code = _check(package, maker) if args.check else _write(package, maker, manifest)
     if error:
         raise error
     if rejection:
@@ -291,22 +299,6 @@ def _find_rejection(args: argparse.Namespace, context: Context, check_cache: Che
     )
 
 
-def _find_broken(args: argparse.Namespace, context: Context, merged: Merged | None) -> DeclarationError | None:
-    """Return the problems of the requested topics in the working tree, or None if all can be read.
-
-    Raises:
-        DeclarationError: if no requested topic can be read.
-    """
-    from schemactl.core.catalog import Catalog
-
-    if merged is None or merged.declared is None or not merged.declared.broken:
-        return None
-    names = [name for name, topic in merged.history.catalog.topics.items() if topic.schema and not topic.deleted]
-    broken = replace(merged.declared, catalog=Catalog())
-    where = "the declared files with a schema"
-    return select_readable(broken, args.topic, args.namespace, context, others=names, where=where)[1]
-
-
 def _require_compatible_options(args: argparse.Namespace) -> None:
     is_packed = args.zip or args.wheel
     if is_packed and (args.check or args.out):
@@ -349,17 +341,16 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     return 0
 
 
-def _check(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None) -> int:
-    from schemactl.codegen.package_folder import compare
+def _check(package: GeneratedPackage, maker: PackageMaker) -> int:
+    from schemactl.codegen.package_folder import compare, find_numbered_schema
 
-    args, out = maker.args, maker.out
+    args, out, merged = maker.args, maker.out, package.merged
     out_text = maker.generate.out if args.out is None else args.out
-    difference = compare(package.files, out, below=maker.context.top, brought=maker.make_merge_predicate(merged))
+    brought = maker.make_merge_predicate(merged)
+    difference = compare(package.files, out, below=maker.context.top, brought=brought)
     if difference and merged and merged.has_commits and not args.rebase:
         rebased = maker.make_package(maker.merge(by_commit=True))
-        rebased_difference = compare(
-            rebased.files, out, below=maker.context.top, brought=maker.make_merge_predicate(merged)
-        )
+        rebased_difference = compare(rebased.files, out, below=maker.context.top, brought=brought)
         if not rebased_difference:
             maker.context.say(
                 "note: the package is correct if the branch is merged by rebase; a merge commit or a squash gives its versions other numbers"
@@ -371,8 +362,23 @@ def _check(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None
     maker.context.summarize(f"{package.files.count} files, {len(stale)} stale.")
     if not stale:
         return 0
-    for line in _explain_stale_numbers(package, out, difference.changed):
-        print(line)
+    # Schema files in the folder whose text has another version number now.
+    versions_by_text: dict[tuple[str, str], int] = {}
+    for name, text in package.files.items():
+        if schema_file := find_numbered_schema(name):
+            versions_by_text.setdefault((schema_file.module, text), schema_file.version)
+    for name in difference.changed:
+        schema_file = find_numbered_schema(name)
+        path = out / name
+        if schema_file is None or not path.is_file():
+            continue
+        module, version = schema_file.module, schema_file.version
+        new_version = versions_by_text.get((module, path.read_text("utf-8", "replace")))
+        if new_version is not None and new_version != version:
+            print(
+                f"stale number: version {version} of {module} here becomes version {new_version}, because another "
+                f"version {version} was approved in the meantime"
+            )
     command = "schemactl generate" + (" --staged" if args.staged else "") + (" --rebase" if args.rebase else "")
     if merged and merged.is_behind:
         ref = merged.approved.ref
@@ -382,33 +388,11 @@ def _check(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None
     return NEGATIVE
 
 
-def _explain_stale_numbers(package: GeneratedPackage, out: Path, changed: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each schema file in the folder whose text has another version number now."""
-    from schemactl.codegen.package_folder import find_numbered_schema
-
-    versions_by_text: dict[tuple[str, str], int] = {}
-    for name, text in package.files.items():
-        if schema_file := find_numbered_schema(name):
-            versions_by_text.setdefault((schema_file.module, text), schema_file.version)
-    for name in changed:
-        schema_file = find_numbered_schema(name)
-        path = out / name
-        if schema_file is None or not path.is_file():
-            continue
-        module, version = schema_file.module, schema_file.version
-        new_version = versions_by_text.get((module, path.read_text("utf-8", "replace")))
-        if new_version is not None and new_version != version:
-            yield (
-                f"stale number: version {version} of {module} here becomes version {new_version}, because another "
-                f"version {version} was approved in the meantime"
-            )
-
-
-def _write(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None, earlier: Manifest | None) -> int:
+def _write(package: GeneratedPackage, maker: PackageMaker, earlier: Manifest | None) -> int:
     """Write the package and its manifest; `earlier` is the manifest of the files before."""
     from schemactl.codegen.package_folder import compare, write
 
-    out, below = maker.out, maker.context.top
+    out, below, merged = maker.out, maker.context.top, package.merged
     brought, unchanged = maker.make_merge_predicate(merged), package.files.unchanged
     difference = compare(package.files, out, below=below, brought=brought, unchanged=unchanged)
     created = sum(not (out / name).exists() for name in difference.changed)
@@ -417,11 +401,11 @@ def _write(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None
     maker.context.summarize(f"{package.files.count} files: {created} created, {updated} updated, {deleted} deleted.")
     # The texts and the manifest of a large package need not be in memory together.
     package.files.clear()
-    tip = merged.approved.tip if merged else package.history.tip
+    tip = package.approved.tip
     if earlier and tip and earlier.tip == tip.id and not (difference or package.topics):
         manifest: Manifest | None = earlier
     else:
-        manifest = maker.make_manifest(package, merged, earlier)
+        manifest = maker.make_manifest(package, earlier)
         # Of a branch that is behind, files that the merge will bring are not as generated.
         if manifest and not (merged and merged.is_behind):
             maker.save_manifest(manifest)
@@ -434,12 +418,12 @@ def _write(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None
     return 0
 
 
-def _pack(package: GeneratedPackage, maker: PackageMaker, merged: Merged | None) -> int:
+def _pack(package: GeneratedPackage, maker: PackageMaker) -> int:
     from schemactl.codegen.package_folder import pack
     from schemactl.codegen.wheel import complete, make_wheel, render_commits
 
     args, context, name = maker.args, maker.context, maker.generate.package
-    tip = package.history.tip
+    tip, merged = package.history.tip, package.merged
     if merged and merged.history is not merged.approved:
         # A package that equals the package of the approved history is a release of its tip.
         released = maker.make_package(merged._replace(history=merged.approved))

@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_options
+from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.target_selection import choose_approved_target
 from schemactl.cli.topic_selection import add_selection, parse_namespaces
-from schemactl.core.errors import HistoryError, SchemactlError, UsageError, join_first
-from schemactl.core.names import select_known_topics
+from schemactl.core.atomic_files import write
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import HistoryError, MissingProject, SchemactlError, UsageError, join_first
+from schemactl.core.names import TargetNames, select_known_topics
+from schemactl.core.policies import SETTINGS
+from schemactl.core.project import Project, Target
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import format_time, get_name_type
+from schemactl.core.wording import format_count, format_time, get_name_type
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Catalog
     from schemactl.core.names import NamespaceName
-    from schemactl.core.project import Project, Target
     from schemactl.core.schema import Commit
     from schemactl.deploy.registry_import import ImportResult
     from schemactl.history import Repository
@@ -60,13 +62,12 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
         "--one-commit: commit the latest version of everything at once",
         "--commit-each-version: a commit for each version that can be read, in order of their upload and with its time",
     )
-    add_command_timeout(parser)
+    add_timeout(parser)
     add_result_formats(parser)
 
 
 def run_import(args: argparse.Namespace, context: Context) -> int:
     """Write the declarations of everything in the registry that can be declared."""
-    from schemactl.core.catalog import Catalog
     from schemactl.declare import files as declare_files
     from schemactl.declare import reader
     from schemactl.declare.writer import project_text
@@ -132,20 +133,17 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
 
 def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
     """Return the project, and whether its file has to be written."""
-    from schemactl.core.project import Project, Target
     from schemactl.declare import project as declare_project
     from schemactl.registry import url
 
-    folder = Path(context.directory).resolve()
-    has_project_file = context.config or any(
-        (parent / declare_project.PROJECT_FILE).exists()
-        for parent in (folder, *folder.parents)
-        if parent.is_relative_to(top)
-    )
-    if has_project_file:
+    try:
+        project, _ = declare_project.load_project(context.directory, context.config)
+    except MissingProject:
+        pass
+    else:
         if args.registry:
             raise UsageError("--registry requires a repository without project file; this project file has targets")
-        return declare_project.load_project(context.directory, context.config)[0], False
+        return project, False
     if not args.registry:
         raise UsageError(
             f"{declare_project.PROJECT_FILE} not found, so no target has a registry",
@@ -155,7 +153,7 @@ def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path)
         url.parse(args.registry)
     except ValueError as error:
         raise UsageError(f"--registry: {error.args[0]}", fix=(*error.args, "")[1]) from None
-    project_folder = folder.relative_to(top).as_posix().removeprefix(".")
+    project_folder = Path(context.directory).resolve().relative_to(top).as_posix().removeprefix(".")
     prefix = f"{project_folder}/" if project_folder else ""
     target = Target(args.target or "local", args.registry)
     return Project(
@@ -176,8 +174,6 @@ def _relative_to_top(folder: str, context: Context, top: Path) -> str:
 
 def _read_registry(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
     """Return the selected part of the registry, by declared names."""
-    from schemactl.core.names import TargetNames
-    from schemactl.core.policies import SETTINGS
     from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.registry.interface import Scope
 
@@ -215,7 +211,6 @@ def _write_declarations(
     args: argparse.Namespace, context: Context, repository: Repository, imported: ImportResult, target: Target
 ) -> Commit | None:
     """Write the declarations as commits and return the last one, or write files only and return None."""
-    from schemactl.core.atomic_files import write
     from schemactl.history.new_commits import NewCommit, add_commits
 
     if args.commit_each_version:
@@ -253,8 +248,6 @@ def _find_ref_elsewhere(context: Context, project: Project, tip: Commit) -> str 
 
 def _print_report(args: argparse.Namespace, imported: ImportResult, target: Target) -> None:
     """Print the imported counts, and notes about them."""
-    from schemactl.core.wording import format_count
-
     if imported.notes:
         print("\n".join(on_one_line(f"{note.name}: {note.message}.") for note in imported.notes) + "\n")
     if any(imported.counts):
@@ -333,7 +326,6 @@ def _print_next_steps(
 
 
 def _count_text(imported: ImportResult) -> str:
-    from schemactl.core.wording import format_count
 
     namespaces, topics = imported.counts
     return f"{format_count(namespaces, 'namespace')} and {format_count(topics, 'topic')}"

@@ -183,7 +183,8 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     if context.config:
         raise UsageError("--config cannot be combined with `init`, which writes schemactl.yaml")
     if os.path.lexists(folder / PROJECT_FILE):
-        return _complete_project(schemas, context)
+        _complete_project(schemas, context)
+        return 0
     files = {
         PROJECT_FILE: editor_line(PROJECT_FILE, "", "project")
         + _PROJECT.format(defaults=_DEFAULTS, generate=_format_generate(folder))
@@ -246,7 +247,7 @@ def _format_generate(folder: Path) -> str:
     return _GENERATE.format(package=f"{name or 'my'}_schemas", spark=find_spark_release())
 
 
-def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
+def _complete_project(schemas: Mapping[str, bytes], context: Context) -> None:
     """Add what the project in the folder lacks, and show it; change nothing that exists.
 
     Raises:
@@ -272,7 +273,7 @@ def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
         print(f"\n{PROJECT_FILE} is not a block of keys, so add this to it by hand:\n\n{missing}", end="")
     if new_text == old_text and not new_schemas and not has_more and not missing:
         print("The project is complete: nothing was changed.")
-        return 0
+        return
     targets = [f" --target {shlex.quote(name)}" for name in project.targets]
     _print_next_commands(
         context,
@@ -282,7 +283,6 @@ def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
         (f"schemactl plan{targets[0] if targets else ''}", "the versions that apply would register"),
         ("pre-commit install", "checks every commit from now on"),
     )
-    return 0
 
 
 def _complete_project_text(text: str, folder: Path) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.report_files import add_formats, parse_outputs, write_report
+from schemactl.cli.report_files import add_formats, parse_outputs, write_check_error_report, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths, select_readable
 from schemactl.core.errors import NEGATIVE, HistoryError
 from schemactl.core.wording import format_count
@@ -60,23 +60,24 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     from schemactl.declare.rewriting import write_files
 
     outputs = parse_outputs(args.format, CHECK_FORMATS)
-    files, project, top = choose_files(args, context)
-    declared = reader.read(files, project)
-    with suppress(HistoryError):  # Outside of a repository, no file can be restored.
-        declared = advise_restoring(context.repository, declared)
-    paths = resolve_paths(args.path, context) if args.path else ()
-    selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
-    report, linted = lint(declared, project, selected)
-    if args.fix and (contents := apply_harmless_edits(files, project, declared, linted)):
-        write_files(top, contents)
-        for path in sorted(contents):
-            context.say(f"fixed {path}")
-        # Report the findings that remain.
-        old_count = len(report.causes)
-        report, _ = lint(reader.read(files, project), project, selected)
-        fixed_count = format_count(old_count - len(report.causes), "finding")
-        context.say(f"{fixed_count} fixed{_describe_git_diff(contents, top, context)}")
-    write_report(partial(render_check, report), outputs, context)
+    with write_check_error_report(outputs, context):
+        files, project, top = choose_files(args, context)
+        declared = reader.read(files, project)
+        with suppress(HistoryError):  # Outside of a repository, no file can be restored.
+            declared = advise_restoring(context.repository, declared)
+        paths = resolve_paths(args.path, context) if args.path else ()
+        selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
+        report, linted = lint(declared, project, selected)
+        if args.fix and (contents := apply_harmless_edits(files, project, declared, linted)):
+            write_files(top, contents)
+            for path in sorted(contents):
+                context.say(f"fixed {path}")
+            # Report the findings that remain.
+            old_count = len(report.causes)
+            report, _ = lint(reader.read(files, project), project, selected)
+            fixed_count = format_count(old_count - len(report.causes), "finding")
+            context.say(f"{fixed_count} fixed{_describe_git_diff(contents, top, context)}")
+        write_report(partial(render_check, report), outputs, context)
     if error:
         raise error
     return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -124,7 +124,18 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
         values_by_topic, [*args.topics, *args.topic], args.namespace, where="the files or the approved history"
     )
     values_by_topic = {name: value for name, value in values_by_topic.items() if name in selected}
-    _require_known_words(args, values_by_topic.values())
+    words_by_option = {
+        "owner": (args.owner, {value["owner"] for value in values_by_topic.values()} - {""}),
+        "label": (
+            [label.partition("=")[0] for label in args.label],
+            {name for value in values_by_topic.values() for name in value["labels"]},
+        ),
+        "type": (args.type, {value["type"] for value in values_by_topic.values()} - {None}),
+    }
+    for option, (words, known_words) in words_by_option.items():
+        for word in words:
+            if word not in known_words:
+                raise UsageError(f"--{option} {word}: no topic has this {option}{did_you_mean(word, known_words)}")
     values_by_topic = {name: value for name, value in values_by_topic.items() if _matches_filters(value, args)}
     values = [*values_by_topic.values()]
     if args.format == "codeowners":
@@ -212,22 +223,6 @@ def _make_entries(approved: History, catalog: Catalog, checks: Mapping[TopicName
             version = None if name.schema_id in approved.undecided else approved.find_current_number(name)
             entries.append(_Entry(source.topics[name], source, version, checks.get(name)))
     return entries
-
-
-def _require_known_words(args: argparse.Namespace, values: Collection[Mapping[str, Any]]) -> None:
-    """Raise UsageError for an owner, label or type that none of the topics has."""
-    label_names = [label.partition("=")[0] for label in args.label]
-    words_by_option = {
-        "--owner": (args.owner, {value["owner"] for value in values} - {""}),
-        "--label": (label_names, {name for value in values for name in value["labels"]}),
-        "--type": (args.type, {value["type"] for value in values} - {None}),
-    }
-    for option, (words, known_words) in words_by_option.items():
-        for word in words:
-            if word not in known_words:
-                raise UsageError(
-                    f"{option} {word}: no topic has this {option.removeprefix('--')}{did_you_mean(word, known_words)}"
-                )
 
 
 def _matches_filters(value: Mapping[str, Any], args: argparse.Namespace) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli.context import Context, select_notes
-from schemactl.cli.parser import add_command_timeout, add_format, add_options
+from schemactl.cli.parser import add_format, add_options, add_timeout
 from schemactl.cli.reading_setup import read_setup
 from schemactl.cli.show import list_kinds
 from schemactl.cli.target_selection import ChosenTarget, add_target, choose_target
@@ -18,6 +18,7 @@ from schemactl.cli.topic_selection import (
     parse_version_bytes,
     resolve_relative_path,
 )
+from schemactl.core.catalog import Catalog
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value
 from schemactl.core.names import format_kind_name
@@ -55,7 +56,7 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
     )
     add_target(parser, "show this target's version numbers next to Git's, where they differ", from_environment=False)
     add_format(parser)
-    add_command_timeout(parser)
+    add_timeout(parser)
 
 
 def run_log(args: argparse.Namespace, context: Context) -> int:
@@ -85,7 +86,8 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     if target:
         return _print_log_on_target(args, context, history, topics, target, version)
     if version:
-        return _print_version(topics[0], version, args.format, context)
+        _print_version(topics[0], version, args.format, context)
+        return 0
     if args.version_bytes is not None:
         read_setup(context, None).require_target(topics, context)
         [topic] = topics
@@ -97,12 +99,26 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
                 f"{topic.name} has no version {number} in the approved history: {numbers_text}",
                 fix="the registry may have versions that Git does not know: `schemactl drift --target T` compares the two",
             )
-        return _print_version(topic, writer, args.format, context)
+        _print_version(topic, writer, args.format, context)
+        return 0
     if args.format == "json":
         context.report_json(
             ref=history.ref,
             tip=commit_value(history.tip),
-            topics=[_log_value(history, topic) for topic in topics],
+            topics=[
+                {
+                    "topic": str(topic.name),
+                    "kind": topic.kind or None,
+                    "kinds": list_kinds(history, topic),
+                    **metadata_value(history.catalog.metadata(topic.name)),
+                    "deleted": topic.deleted,
+                    "current": find_number_in_force(history, topic),
+                    "since": commit_value(history.find_commit_of_state(topic.name)),
+                    "latest": topic.versions[-1].number if topic.versions else None,
+                    "versions": [_version_value(version) for version in topic.versions],
+                }
+                for topic in topics
+            ],
             notes=[str(note) for note in select_notes(history.notes, history, patterns, [])],
             repaired=[str(note) for note in select_notes(history.repaired, history, patterns, [])],
         )
@@ -140,13 +156,12 @@ def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
     return 0 if writers else NEGATIVE
 
 
-def _print_version(topic: Topic, version: SchemaVersion, form: str, context: Context) -> int:
+def _print_version(topic: Topic, version: SchemaVersion, form: str, context: Context) -> None:
     if form == "json":
         context.report_json(topic=str(topic.name), **_version_value(version))
     else:
         subject = version.commit.subject if version.commit else ""
         print(f"{topic.name}: {format_version(version)}: {subject}")
-    return 0
 
 
 def _print_log_on_target(
@@ -161,7 +176,6 @@ def _print_log_on_target(
 
     With --version-bytes, or a `version` of Git, print only that one. Return 100 if messages would be decoded with the wrong schema.
     """
-    from schemactl.core.catalog import Catalog
     from schemactl.deploy.target_catalog import rename_catalog, rename_numbers, select_applicable
     from schemactl.deploy.version_lists import pair_up, topic_value
     from schemactl.deploy.version_numbers import find_number_mismatches, mismatch_values
@@ -251,20 +265,6 @@ def _render_log(history: History, topic: Topic, *, color: bool) -> str:
     if topic.versions:
         lines += format_table(rows, width=get_terminal_width(), indent=2)
     return "\n".join(lines)
-
-
-def _log_value(history: History, topic: Topic) -> dict[str, Any]:
-    return {
-        "topic": str(topic.name),
-        "kind": topic.kind or None,
-        "kinds": list_kinds(history, topic),
-        **metadata_value(history.catalog.metadata(topic.name)),
-        "deleted": topic.deleted,
-        "current": find_number_in_force(history, topic),
-        "since": commit_value(history.find_commit_of_state(topic.name)),
-        "latest": topic.versions[-1].number if topic.versions else None,
-        "versions": [_version_value(version) for version in topic.versions],
-    }
 
 
 def _version_value(version: SchemaVersion) -> dict[str, Any]:

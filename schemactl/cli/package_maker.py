@@ -41,7 +41,8 @@ class GeneratedPackage:
     """A generated package.
 
     Attributes:
-        history: the approved history, or the history after a merge of the working tree, which has its versions.
+        merged: the merge of the working tree into the approved history, or None for the package of the approved history alone.
+        history: the history with the versions of the package.
         records: the recorded version numbers of all targets by name, None for a target without a record.
         target: the target whose numbers count where none is chosen, or None for Git's.
         topics: its topics, without those whose files are unchanged on disk.
@@ -49,12 +50,18 @@ class GeneratedPackage:
         files: the text of each file, by path below the folder of the package.
     """
 
+    merged: Merged | None
     history: History
     records: Mapping[str, TargetNumbers | None]
     target: str | None
     topics: list[PackageTopic]
     numbers: Mapping[TopicName, str]
     files: PackageFiles
+
+    @property
+    def approved(self) -> History:
+        """The approved history, without the merge."""
+        return self.merged.approved if self.merged else self.history
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,23 +114,20 @@ class PackageMaker:
         """Save the manifest for the next run."""
         self.store.write(_MANIFEST, manifest.encode())
 
-    def make_manifest(
-        self, package: GeneratedPackage, merged: Merged | None, earlier: Manifest | None
-    ) -> Manifest | None:
+    def make_manifest(self, package: GeneratedPackage, earlier: Manifest | None) -> Manifest | None:
         """Return the manifest of a written package, with the approved topics; None if nothing was approved yet.
 
         `earlier` is the manifest of the files before.
         """
         from schemactl.codegen.manifest import make_manifest
 
-        history = package.history
-        tip = merged.approved.tip if merged else history.tip
+        tip = package.approved.tip
         if tip is None:
             return None
-        changed = history.find_changed_topics(tip.id, with_namespaces=True)
+        changed = package.history.find_changed_topics(tip.id, with_namespaces=True)
         if changed is None:
             return None
-        approved_topics = merged.approved.catalog.topics if merged else history.catalog.topics
+        approved_topics = package.approved.catalog.topics
         pending = {
             name: {version.number for version in approved_topics[name].versions} if name in approved_topics else set()
             for name in package.files.topics
@@ -186,7 +190,7 @@ class PackageMaker:
             known_versions=known_versions,
             read_ahead=approved.read_ahead,
         )
-        return GeneratedPackage(approved, records, target, topics, numbers, package)
+        return GeneratedPackage(merged, approved, records, target, topics, numbers, package)
 
     def make_merge_predicate(self, merged: Merged | None) -> MergePredicate:
         """Return a function that tells whether the merge adds a file with this text, or removes it (None)."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from schemactl.cli.context import Context
+from schemactl.core.catalog import Catalog
 from schemactl.core.deadline import OutOfTime, Worker, describe_wait
 from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.garbage_collection import pause_garbage_collection
 
 if TYPE_CHECKING:
     from schemactl.cli.target_selection import OpenTarget, OpenTargets
-    from schemactl.core.catalog import Catalog
 
 
 T = TypeVar("T")
@@ -76,9 +76,6 @@ def run_for_each_target(
 
 def load_catalog(catalog: Catalog) -> Catalog:
     """Read everything in `catalog` from Git now, so that threads do not call Git."""
-    from schemactl.core.catalog import Catalog
-    from schemactl.core.garbage_collection import pause_garbage_collection
-
     with pause_garbage_collection():
         return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
 
@@ -147,13 +144,3 @@ def _to_target_error(error: KeyboardInterrupt | OutOfTime | None, worker: Worker
     if worker is not None and (wait := describe_wait(worker.thread)):
         error = OutOfTime(error.seconds, "waiting", wait)
     return SchemactlError(error.message, fix=error.fix)
-
-
-def report_failures(results: Mapping[str, T | SchemactlError], codes: list[int], context: Context) -> Iterator[T]:
-    """Yield the results of the targets that succeeded; print the errors of the others, and add their exit codes to `codes`."""
-    for name, result in results.items():
-        if not isinstance(result, SchemactlError):
-            yield result
-            continue
-        codes.append(result.exit_code)
-        context.report(f"{name}: {result}\n")

@@ -110,7 +110,7 @@ examples:
 class Command(NamedTuple):
     """The two functions of a command: `configure` adds its arguments, `run` prints its report and returns its exit code."""
 
-    configure: Callable[[argparse.ArgumentParser], None]
+    configure: Callable[[Parser], None]
     run: Callable[[argparse.Namespace, Context], int]
 
 
@@ -184,7 +184,18 @@ class Parser(argparse.ArgumentParser):
                 break
             option = word.partition("=")[0]
             if word.startswith("--") and " " not in word and option not in self._option_string_actions:
-                self.error(f"unknown option {option}{self._suggest_replacement(option)}")
+                name = option.removeprefix("--")
+                if name.upper() in (action.metavar for action in self.list_positionals()):
+                    suggestion = f"; give the {name.upper()} without it"
+                elif option in self.renamed:
+                    suggestion = self._suggest_word(option, ())
+                else:
+                    # Without the hyphens, which all options have in common.
+                    options = {
+                        long_option.removeprefix("--"): long_option for long_option, _ in self.list_long_options()
+                    }
+                    suggestion = did_you_mean(name, options, shown=options)
+                self.error(f"unknown option {option}{suggestion}")
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             # A word is the name of a target if the project file has such a target, and most often a topic.
@@ -195,21 +206,10 @@ class Parser(argparse.ArgumentParser):
                 with suppress(SchemactlError, OSError):
                     if word in load_named_project(parse_global_options(self.arguments))[0].targets:
                         names = ["--target"]
-            name = next((name for name in names if self.find_option(name)), None)
-            suggestion = f"; did you mean {name} {word}?" if name else ""
+            suggested_option = next(filter(self.find_option, names), None)
+            suggestion = f"; did you mean {suggested_option} {word}?" if suggested_option else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion}")
         return parsed, unknown
-
-    def _suggest_replacement(self, option: str) -> str:
-        """Return the end of the message about an unknown option."""
-        name = option.removeprefix("--").upper()
-        if name in (action.metavar for action in self.list_positionals()):
-            return f"; give the {name} without it"
-        if option in self.renamed:
-            return self._suggest_word(option, ())
-        # Without the hyphens, which all options have in common.
-        options = {name.removeprefix("--"): name for name, _ in self.list_long_options()}
-        return did_you_mean(option.removeprefix("--"), options, shown=options)
 
     @property
     def subcommands(self) -> Mapping[str, Parser]:
@@ -467,7 +467,7 @@ def add_parallel(parser: argparse.ArgumentParser) -> None:
 
 
 def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -> None:
-    """Add the option --timeout; a default of None means no limit."""
+    """Add the option --timeout, with which `main` limits the time of the command; a default of None means no limit."""
     default_text = "no limit" if default is None else f"{default:g}"
     add_options(
         parser,
@@ -475,12 +475,6 @@ def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -
         type=parse_seconds,
         default=default,
     )
-
-
-def add_command_timeout(parser: argparse.ArgumentParser, default: float | None = None) -> None:
-    """Add the option --timeout for the whole command, whose time `main` limits (see `Context.deadline`)."""
-    add_timeout(parser, default)
-    parser.set_defaults(limits_command=True)
 
 
 def parse_seconds(text: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,12 +16,11 @@ from schemactl.cli.context import Context
 from schemactl.cli.parallel_targets import load_catalog, run_for_each_target
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
-    Outputs,
     TargetDocument,
     add_formats,
     make_target_reports,
     parse_outputs,
-    write_error_reports,
+    write_target_error_report,
     write_target_reports,
 )
 from schemactl.cli.target_selection import (
@@ -34,7 +33,7 @@ from schemactl.cli.target_selection import (
 )
 from schemactl.cli.topic_selection import add_filters, find, resolve_output_file, resolve_relative_path
 from schemactl.cli.waiting_topics import find_waiting_topics
-from schemactl.core.deadline import run_within
+from schemactl.core.catalog import list_namespaces
 from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, join_first
 from schemactl.core.names import (
     NamespaceName,
@@ -42,12 +41,14 @@ from schemactl.core.names import (
     find_matching_topics,
     format_kind_name,
     is_glob,
+    parse_name,
     select_known_topics,
 )
+from schemactl.core.policies import SETTINGS, get_setting_address
+from schemactl.core.wording import format_count
 from schemactl.report import TARGET_FORMATS
 
 if TYPE_CHECKING:
-    from schemactl.comparison.revision_diff import VersionEffect
     from schemactl.core.catalog import Catalog
     from schemactl.core.findings import UpgradeFirst
     from schemactl.core.json_values import Json
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.registry_state import RegistryState
-    from schemactl.deploy.steps import Permissions, Plan, UnreadableDeclaration
+    from schemactl.deploy.steps import Permissions, Plan, RegisterVersion, UnreadableDeclaration
 
 
 # `schemactl plan`.
@@ -109,7 +110,7 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
         help="show a plan file; or list the namespaces of the target's plans, one for each job of a matrix",
     )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="the file to show")
-    add_arguments(parser)
+    add_plan_arguments(parser)
     add_options(
         parser,
         "--at REF: plan for this commit of the approved first-parent line, not for the target's position",
@@ -127,7 +128,7 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `plan` and `apply` share."""
     add_targets(parser)
     add_filters(parser)
@@ -151,32 +152,41 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
     if args.action == "show":
         return _show_file(args, context)
     if args.action == "namespaces":
-        return run_within(args.timeout, lambda _: _list_namespaces(args, context))
+        return _list_namespaces(args, context)
     if args.action:
         is_file = Path(context.directory, args.action).exists()
         fix = f"schemactl plan {'show' if is_file else '--target'} {quote(args.action)}"
         raise UsageError(f"plan {args.action}: `plan` shows the file of a plan, or plans for a target", fix=fix)
     outputs = parse_outputs(args.format, TARGET_FORMATS)
-    if args.summary and any(name == "json" for name, _ in outputs):
+    has_json = any(name == "json" for name, _ in outputs)
+    if args.summary and has_json:
         raise UsageError("--summary cannot be combined with --format json")
-    with write_error_reports("plan", TargetSelection.from_arguments(args), outputs, context):
-        return run_within(args.timeout, lambda _: _run_plan(args, context, outputs))
-
-
-def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
     selection = TargetSelection.from_arguments(args)
     if args.out:
         selection.require_one("--out", "schemactl plan --target {0} --out {0}.json".format)
     if args.base and args.at:
         raise UsageError(_BASE_AND_AT)
-    with make_plans(selection, args, context) as (targets, plans_by_target):
+    from schemactl.deploy.plan_json import document, plan_digest
+    from schemactl.report.plan import make_plan_report, make_short_plan_report
 
-        def make_document(ready: ReadyPlan) -> tuple[TargetDocument, int]:
-            plan = ready.plan
-            if args.out:
-                write_plan(plan, args, context)
-            return _make_report(plan, args, outputs), _exit_code(plan, args)
+    def make_document(ready: ReadyPlan) -> tuple[TargetDocument, int]:
+        plan = ready.plan
+        if args.out:
+            write_plan(plan, args, context)
+        json_value: Json = document(plan) if has_json else {}
+        digest = ""
+        if plan.steps:
+            digest = json_value["digest"] if has_json else plan_digest(plan)
+        make_target_report = make_short_plan_report if args.summary else make_plan_report
+        code = CHANGES if plan.steps and args.detailed_exitcode else 0
+        if plan.leaves_out or plan.misread:
+            code = NEGATIVE
+        return (make_target_report(plan, digest), json_value), code
 
+    with (
+        write_target_error_report("plan", selection, outputs, context),
+        make_plans(selection, args, context) as (targets, plans_by_target),
+    ):
         documents, codes = make_target_reports("plan", plans_by_target, make_document)
         write_target_reports(documents, outputs, context)
     return targets.exit_code(codes)
@@ -204,7 +214,6 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
 
     The plans of all these namespaces have together the steps of the plan without --namespace. No registry is contacted.
     """
-    from schemactl.core.catalog import list_namespaces
     from schemactl.deploy.receipt import OPTIONS_SHAPE
     from schemactl.deploy.target_catalog import select_known_part
 
@@ -233,66 +242,36 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _make_report(plan: Plan, args: argparse.Namespace, outputs: Outputs) -> TargetDocument:
-    from schemactl.deploy.plan_json import document, plan_digest
-    from schemactl.report.plan import make_plan_report, make_short_plan_report
-
-    make_target_report = make_short_plan_report if args.summary else make_plan_report
-    if any(name == "json" for name, _ in outputs):
-        values = document(plan)
-        return make_target_report(plan, values["digest"] if plan.steps else ""), values
-    return make_target_report(plan, plan_digest(plan) if plan.steps else ""), {}
-
-
-def _exit_code(plan: Plan, args: argparse.Namespace) -> int:
-    if plan.leaves_out or plan.misread:
-        return NEGATIVE
-    return CHANGES if plan.steps and args.detailed_exitcode else 0
-
-
 @contextmanager
 def make_plans(
     selection: TargetSelection, args: argparse.Namespace, context: Context
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
     """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
+    from schemactl.declare.files import shown
+
     with open_targets(selection, context, at=args.at, base=args.base, prints_notes=False) as targets:
-        context.note(*_find_uncommitted_files(targets))
-        if not (args.at or args.base):
-            context.note(*_find_unapproved_files(targets))
+        if targets.targets:
+            approved = targets.targets[0].approved.full_history
+            if files := approved.list_uncommitted_files():
+                changes = format_count(len(files), "file has changes", "files have changes")
+                context.note(f"{changes} that are not committed, and not in this plan: {join_first(files)}")
+            head = context.repository.commit("HEAD")
+            # A user on a branch may expect its changes in the plan.
+            if head and not (args.at or args.base):
+                with suppress(HistoryError):
+                    if files := approved.list_unapproved_files(head):
+                        names = "".join(f" --target {quote(target.name)}" for target in targets.targets)
+                        context.note(
+                            f"the changes of HEAD ({head.short}) are not approved in {approved.ref} yet, and not in this plan: "
+                            f"{join_first([*map(shown, files)])}; for the plan of its merge: schemactl plan{names} "
+                            f"--base {quote(approved.ref)}"
+                        )
         yield (
             targets,
             run_for_each_target(
                 targets, lambda target: PlanRequest.of(target, args), PlanRequest.observe, PlanRequest.plan
             ),
         )
-
-
-def _find_uncommitted_files(targets: OpenTargets) -> Iterator[str]:
-    """Yield a note if the index or the working tree has changes that are not committed: no plan contains them."""
-    from schemactl.core.wording import format_count
-
-    for target in targets.targets[:1]:
-        if files := target.approved.full_history.list_uncommitted_files():
-            yield (
-                f"{format_count(len(files), 'file has changes', 'files have changes')} that are not committed, and not in this plan: "
-                f"{join_first(files)}"
-            )
-
-
-def _find_unapproved_files(targets: OpenTargets) -> Iterator[str]:
-    """Yield a note if HEAD has changes that count once they are approved: a user on a branch may expect them in the plan."""
-    from schemactl.declare.files import shown
-
-    for target in targets.targets[:1]:
-        approved = target.approved.full_history
-        head = target.context.repository.commit("HEAD")
-        with suppress(HistoryError):
-            if head and (files := approved.list_unapproved_files(head)):
-                names = "".join(f" --target {quote(target.name)}" for target in targets.targets)
-                yield (
-                    f"the changes of HEAD ({head.short}) are not approved in {approved.ref} yet, and not in this plan: "
-                    f"{join_first([*map(shown, files)])}; for the plan of its merge: schemactl plan{names} --base {quote(approved.ref)}"
-                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,67 +352,52 @@ class PlanRequest:
 
     def plan(self, state: RegistryState) -> ReadyPlan:
         """Return the plan for a registry in that state."""
-        with self.target.context.show_work("making the plan"):
-            return self._make_plan(state)
-
-    def _make_plan(self, state: RegistryState) -> ReadyPlan:
         from schemactl.deploy.planner import make_plan
+        from schemactl.deploy.steps import RegisterVersion
 
         target = self.target
-        plan = make_plan(
-            state,
-            target.add_registered_versions(self.catalog, state.catalog),
-            origin=target.origin,
-            permissions=self.permissions,
-            waivers=target.waivers,
-            numbers=self.numbers,
-            awaited=lambda plan: find_waiting_topics(target, plan, self.results),
-        )
-        plan = replace(
-            plan,
-            whole=self.whole,
-            unreadable=self.unreadable,
-            upgrade_first=self._find_upgrade_orders(plan),
-            brokers=target.compare_brokers(state, self.catalog, self.numbers),
-            effects=self._find_effects(plan),
-        )
-        target.approved.save_definitions()
+        with target.context.show_work("making the plan"):
+            plan = make_plan(
+                state,
+                target.add_registered_versions(self.catalog, state.catalog),
+                origin=target.origin,
+                permissions=self.permissions,
+                waivers=target.waivers,
+                numbers=self.numbers,
+                awaited=lambda plan: find_waiting_topics(target, plan, self.results),
+            )
+            plan = replace(
+                plan,
+                whole=self.whole,
+                unreadable=self.unreadable,
+                brokers=target.compare_brokers(state, self.catalog, self.numbers),
+            )
+            if steps := [step for step in plan.steps if isinstance(step, RegisterVersion)]:
+                # The import takes a tenth of the time of a plan without steps.
+                from schemactl.checks.rollout import find_version_effects
+
+                versions = [(step.name, step.version) for step in steps]
+                defaults = target.place.project.defaults
+                effects = find_version_effects(versions, self.catalog, defaults, target.waivers, target.name)
+                plan = replace(plan, effects=effects, upgrade_first=self._find_upgrade_orders(plan, steps))
+            target.approved.save_definitions()
         return ReadyPlan(plan, target, is_current=True)
 
-    def _find_effects(self, plan: Plan) -> dict[tuple[TopicName, int], VersionEffect]:
-        """Return the effect of each version to register."""
-        from schemactl.deploy.steps import RegisterVersion
-
-        target = self.target
-        versions = [(step.name, step.version) for step in plan.steps if isinstance(step, RegisterVersion)]
-        if not versions:
-            return {}
-        # The import takes a tenth of the time of a plan without steps.
-        from schemactl.checks.rollout import find_version_effects
-
-        return find_version_effects(versions, self.catalog, target.place.project.defaults, target.waivers, target.name)
-
-    def _find_upgrade_orders(self, plan: Plan) -> dict[str, UpgradeFirst]:
+    def _find_upgrade_orders(self, plan: Plan, steps: Sequence[RegisterVersion]) -> dict[str, UpgradeFirst]:
         """Return the clients to upgrade first, for each topic (or `TOPIC#KIND`) that has versions and gets another one."""
-        from schemactl.deploy.steps import RegisterVersion
-
-        steps_by_kind: dict[tuple[TopicName, str], list[RegisterVersion]] = {}
-        for step in plan.steps:
-            if isinstance(step, RegisterVersion):
-                steps_by_kind.setdefault((step.name, step.version.kind), []).append(step)
-        if not steps_by_kind:
-            return {}
         from schemactl.checks.rollout import find_upgrade_order
 
+        steps_by_kind: dict[tuple[TopicName, str], list[RegisterVersion]] = {}
+        for step in steps:
+            steps_by_kind.setdefault((step.name, step.version.kind), []).append(step)
         orders: dict[str, UpgradeFirst] = {}
-        for (name, kind), steps in steps_by_kind.items():
+        for (name, kind), kind_steps in steps_by_kind.items():
             topic = self.catalog.topics[name]
             if topic.kinds:
                 topic = topic.find_part(kind) or topic
-            schema = steps[-1].version.info
-            old_versions = [
-                version for version in topic.versions if version.number < min(step.version.number for step in steps)
-            ]
+            schema = kind_steps[-1].version.info
+            first_number = min(step.version.number for step in kind_steps)
+            old_versions = [version for version in topic.versions if version.number < first_number]
             if schema is None or not old_versions:
                 continue
             clients = tuple(client for client in topic.clients if client.runs_on(self.target.name))
@@ -447,9 +411,6 @@ class PlanRequest:
 
 def list_setting_addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
     """Yield the addresses of the settings in `texts`; a declared name is yielded together with its name on the target."""
-    from schemactl.core.names import parse_name
-    from schemactl.core.policies import SETTINGS, get_setting_address
-
     for argument in texts:
         text, _, setting = argument.rpartition(":")
         try:
@@ -471,11 +432,27 @@ def list_setting_addresses(texts: list[str], names: TargetNames) -> Iterator[str
 def _select_deletions(
     texts: list[str], git: Catalog, selected: Catalog, context: Context, *, globs: bool = False
 ) -> list[TopicName]:
-    """Return the topics whose schemas `texts` allow to be deleted; raise UsageError if one cannot be deleted."""
+    """Return the topics whose schemas `texts` allow to be deleted; print the topics that a glob selects.
+
+    Raises:
+        UsageError: if a topic cannot be deleted, or a glob selects none.
+    """
     names: list[TopicName] = []
     for text in texts:
         if globs and is_glob(text, git.topics):
-            names += _select_undeclared(text, selected, context)
+            select_known_topics(selected.topics, [text], (), where="the chosen topics")
+            undeclared = [
+                name
+                for name in find_matching_topics(text, selected.topics)
+                if selected.topics[name].deleted and selected.topics[name].versions
+            ]
+            if not undeclared:
+                raise UsageError(
+                    f"--allow-delete {text}: no topic that matches had a schema and is no longer declared",
+                    fix="name topics that are no longer declared: schemactl plan lists those whose schema the registry keeps",
+                )
+            context.say(f"--allow-delete {text}: {', '.join(map(str, undeclared))}")
+            names += undeclared
         else:
             names.append(find(text, git, globs=False).name)
     for name in names:
@@ -486,24 +463,6 @@ def _select_deletions(
                 f"{name} cannot be deleted: it is still declared", fix="remove its declaration and merge that first"
             )
     return names
-
-
-def _select_undeclared(glob: str, git: Catalog, context: Context) -> list[TopicName]:
-    """Return, and print, the topics that match a glob of --allow-delete and are no longer declared.
-
-    Raises:
-        UsageError: if no topic matches.
-    """
-    select_known_topics(git.topics, [glob], (), where="the chosen topics")
-    names = find_matching_topics(glob, git.topics)
-    undeclared = [name for name in names if git.topics[name].deleted and git.topics[name].versions]
-    if not undeclared:
-        raise UsageError(
-            f"--allow-delete {glob}: no topic that matches had a schema and is no longer declared",
-            fix="name topics that are no longer declared: schemactl plan lists those whose schema the registry keeps",
-        )
-    context.say(f"--allow-delete {glob}: {', '.join(map(str, undeclared))}")
-    return undeclared
 
 
 # Plan files.

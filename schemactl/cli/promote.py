@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.target_selection import add_trust, choose_target
+from schemactl.core.catalog import Catalog
 from schemactl.core.errors import HistoryError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -101,7 +102,6 @@ def _make_promotion(
     """Return the move of `target` from its current position to the new one."""
     from schemactl.checks.rollout import find_version_effects
     from schemactl.comparison.changes import VersionsMissing
-    from schemactl.core.catalog import Catalog
     from schemactl.deploy.promotion import Promotion, find_changes_between
     from schemactl.history import waivers_at
     from schemactl.history.target_history import view_on_target

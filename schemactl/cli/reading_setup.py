@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, make_number_type
 from schemactl.cli.target_selection import ChosenTarget, add_target, choose_approved_target
+from schemactl.core.catalog import Topic
 from schemactl.core.errors import NEGATIVE, RegistryError, SchemactlError, UsageError
-from schemactl.core.schema import get_live_versions
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaVersion, get_live_versions
 
 if TYPE_CHECKING:
     from schemactl.codec import Definition, KeyValue
     from schemactl.codegen.topics import VersionsOnTarget
-    from schemactl.core.catalog import Topic
-    from schemactl.core.names import TopicName
     from schemactl.core.project import Project, Target
-    from schemactl.core.schema import SchemaVersion
     from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
     from schemactl.deploy.version_numbers import TopicMismatches
     from schemactl.history import History
@@ -222,8 +221,6 @@ class ReadingSetup:
             UsageError: `error`, if the text is not a full name or the registry has no schema of the topic.
             RegistryError: if the registry cannot be read.
         """
-        from schemactl.core.catalog import Topic
-        from schemactl.core.names import TopicName
         from schemactl.declare.target_numbers import TargetVersion, find_decoding_problem
 
         if "://" not in text and text.count("/") != 2:
@@ -273,7 +270,6 @@ def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | 
         topic: the topic, to whose kinds of events the versions belong.
     """
     from schemactl.codegen.topics import VersionsOnTarget
-    from schemactl.core.schema import SchemaVersion
     from schemactl.declare.target_numbers import target_number
     from schemactl.formats import assign_kinds
 

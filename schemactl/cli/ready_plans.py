@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli.apply_results import ReadyPlan
+from schemactl.cli.apply_results import ApplyRecord, ReadyPlan
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import BAR_COLUMNS, Context, describe_progress, render_bar
 from schemactl.cli.parallel_targets import run_in_parallel
-from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
+from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
@@ -49,7 +49,7 @@ def add_apply_options(parser: argparse.ArgumentParser) -> None:
         "--fail-fast: do not start a plan that skips something, and stop at the first failure",
     )
     add_parallel(parser)
-    add_command_timeout(parser)
+    add_timeout(parser)
     add_result_formats(parser)
 
 
@@ -130,7 +130,6 @@ def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, context: Con
 
 def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> ApplyResult:
     """Carry out one plan, and record what is done in its result file."""
-    from schemactl.cli.apply_results import ApplyRecord
     from schemactl.deploy.apply import ApplyResult, apply_plan
 
     plan, registry, context = ready.plan, ready.target.registry, ready.target.context
@@ -167,7 +166,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
         # Other targets may have changed, and their results are reported.
         raise SchemactlError("interrupted before the first step") from error
     finally:
-        progress.end()
+        progress.clear()
     record.end(result, registry)
     return result
 
@@ -264,7 +263,7 @@ class ApplyProgress:
         if self._json:
             self._json(self._done, self._total)
             return
-        self._clear()
+        self.clear()
         self._context.say(f"[{self._done}/{self._total}] {step.describe()}")
 
     def tick(self) -> None:
@@ -290,11 +289,8 @@ class ApplyProgress:
             self._shown_s = now_s
             self._context.say(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}")
 
-    def end(self) -> None:
+    def clear(self) -> None:
         """Erase the progress line."""
-        self._clear()
-
-    def _clear(self) -> None:
         if self._is_terminal:
             print("\r\x1b[K", end="", file=get_raw_stream(sys.stderr), flush=True)
 

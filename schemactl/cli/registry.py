@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_format, add_options
-from schemactl.cli.schema_input import add_arguments as add_schema_arguments
-from schemactl.cli.schema_input import is_given, read_schema, render_for_client
+from schemactl.cli.parser import add_format, add_options, add_timeout
+from schemactl.cli.schema_input import add_schema_arguments, has_schema, read_schema, render_for_client
 from schemactl.cli.show import definition_value, print_definition
 from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import choose, find
@@ -63,7 +62,7 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
         action.add_argument("topic", metavar="TOPIC[@N]" if is_upload else "TOPIC", help=_TOPIC_HELP + version_help)
         add_target(action)
         add_format(action)
-        add_command_timeout(action)
+        add_timeout(action)
         if name == "get":
             action.add_argument("--version", type=int, metavar="N", help="(default: the latest)")
         if is_upload:
@@ -155,7 +154,7 @@ def _resolve_topic(args: argparse.Namespace, project: Project, context: Context)
 
     text = args.topic
     _, at, version_number = text.rpartition("@")
-    if args.action in ("put", "test") and not is_given(args) and at and version_number.isdecimal():
+    if args.action in ("put", "test") and not has_schema(args) and at and version_number.isdecimal():
         chosen = choose(text, context.approved(project, topics=[text]).catalog)
         return chosen.topic.name, make_upload(chosen.version.load()) if chosen.version else None
     # Actions that write accept no globs.

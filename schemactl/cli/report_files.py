@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.atomic_files import write
+from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from schemactl.report.document import TargetReport
 
 T = TypeVar("T")
+
+Render = Callable[..., str | Iterable[str]]
+"""Returns a report in the format of its first argument, whole or in pieces; see `write_report`."""
 
 Outputs = list[tuple[str, str | None]]
 """Formats with their files; None is standard output."""
@@ -88,35 +92,52 @@ def make_target_reports(
 
 
 @contextmanager
-def write_error_reports(
-    command: Literal["plan", "drift"], selection: TargetSelection, outputs: Outputs, context: Context
+def write_error_report(
+    outputs: Outputs, context: Context, make_render: Callable[[SchemactlError], Render]
 ) -> Iterator[None]:
-    """Write an error that ends the command in each of the formats, so that programs and report files have the outcome of this run."""
+    """Write an error that ends the command in each of the formats, so that no file keeps the report of an earlier run.
+
+    Wrong usage changes no file. `make_render` returns the renderer of the error.
+    """
     try:
         yield
     except UsageError:
         raise
-    except SchemactlError as error:
+    except (SchemactlError, OutOfTime) as raised:
+        error = raised if isinstance(raised, SchemactlError) else SchemactlError(raised.message, fix=raised.fix)
+        # Another alarm must not interrupt the report.
+        context.deadline.end()
+        context.advise_restoring(error)
         # Standard error has the text already.
         error_outputs: Outputs = [(name, path) for name, path in outputs if path or name != "text"]
         if error_outputs:
-            names = _guess_target_names(selection, context)
-            write_target_reports([make_failure_report(command, name, error) for name in names], error_outputs, context)
-        raise
+            write_report(make_render(error), error_outputs, context)
+        raise error from raised.__cause__
 
 
-def _guess_target_names(selection: TargetSelection, context: Context) -> list[str]:
-    """Return the names of the selected targets, by default those in the working tree's project file, if it can be read."""
-    names = [] if selection.are_all else [name for name in selection.names if name is not None]
-    if names:
-        return names
-    from schemactl.declare.project import load_project
+def write_check_error_report(outputs: Outputs, context: Context) -> AbstractContextManager[None]:
+    """Return the context of `write_error_report` for `check` and `lint`: the report has no verdict."""
 
-    try:
-        targets = load_project(context.directory, context.config)[0].targets
-    except SchemactlError:
-        targets = {}
-    return [*targets] if (selection.are_all and targets) or len(targets) == 1 else ["schemactl"]
+    def make_render(error: SchemactlError) -> Render:
+        from schemactl.checks.check_report import make_undecided_report
+        from schemactl.report import render_check
+
+        return partial(render_check, make_undecided_report(error))
+
+    return write_error_report(outputs, context, make_render)
+
+
+def write_target_error_report(
+    command: Literal["plan", "drift"], selection: TargetSelection, outputs: Outputs, context: Context
+) -> AbstractContextManager[None]:
+    """Return the context of `write_error_report` for a command that reports on targets."""
+    from schemactl.report import render_target_reports
+
+    def make_render(error: SchemactlError) -> Render:
+        documents = [make_failure_report(command, name, error) for name in selection.guess_names(context)]
+        return partial(render_target_reports, documents)
+
+    return write_error_report(outputs, context, make_render)
 
 
 def write_target_reports(documents: Sequence[TargetDocument], outputs: Outputs, context: Context) -> None:
@@ -126,7 +147,7 @@ def write_target_reports(documents: Sequence[TargetDocument], outputs: Outputs, 
     write_report(partial(render_target_reports, documents), outputs, context)
 
 
-def write_report(render: Callable[..., str | Iterable[str]], outputs: Outputs, context: Context) -> None:
+def write_report(render: Render, outputs: Outputs, context: Context) -> None:
     """Write a report in each of its formats; the format `github` writes the summary of the step as well.
 
     Args:

@@ -7,8 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from schemactl.cli.states import WORK, States
+from schemactl.core.catalog import filter_catalog
 from schemactl.core.errors import UsageError
-from schemactl.core.names import find_matching_topics
+from schemactl.core.names import TopicName, find_matching_topics, select_known_topics
 
 if TYPE_CHECKING:
     from schemactl.comparison.revision_diff import Revision
@@ -23,9 +24,7 @@ def is_range(text: str, states: States) -> bool:
     return ".." in text and not find_matching_topics(text.rpartition("@")[0] or text, states.approved.catalog.topics)
 
 
-def read_revision(
-    states: States, text: str | None, topics: Sequence[str] = (), namespaces: Collection[str] = ()
-) -> Revision:
+def read_revision(states: States, text: str | None, topics: Sequence[str], namespaces: Collection[str]) -> Revision:
     """Return the changes between two states of the declarations.
 
     Args:
@@ -41,8 +40,6 @@ def read_revision(
     """
     from schemactl import history
     from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
-    from schemactl.core.catalog import filter_catalog
-    from schemactl.core.names import TopicName, select_known_topics
     from schemactl.history.authors import list_authors, read_authors
 
     old_name, new_name = _parse_range(text, states)

@@ -9,10 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_format, add_options
+from schemactl.cli.parser import add_format, add_options, add_timeout
+from schemactl.cli.reading_setup import read_setup
 from schemactl.cli.topic_selection import PART_HELP
 from schemactl.core.deadline import DEFAULT_S
-from schemactl.core.errors import NEGATIVE, UsageError
+from schemactl.core.errors import NEGATIVE, UsageError, did_you_mean
+from schemactl.core.json_values import client_value
+from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
 from schemactl.core.terminal import get_definition_stream
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
         "--base REF: the change of HEAD, not of the working tree, against this ref (default: `approved` of the project file)",
     )
     add_format(parser, "text", "markdown", "json")
-    add_command_timeout(parser, DEFAULT_S)
+    add_timeout(parser, DEFAULT_S)
 
 
 def run_rollout(args: argparse.Namespace, context: Context) -> int:
@@ -65,9 +68,6 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
     from schemactl.checks.checked_files import CheckRequest
     from schemactl.checks.project_check import check_project
     from schemactl.checks.rollout import make_rollout
-    from schemactl.cli.reading_setup import read_setup
-    from schemactl.core.errors import did_you_mean
-    from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
     from schemactl.report.rollout import render_rollout_markdown, render_rollout_text
 
     setup = read_setup(context, None)
@@ -123,7 +123,6 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
 
 
 def _rollout_value(rollout: Rollout) -> dict[str, Any]:
-    from schemactl.core.json_values import client_value
 
     return {
         "version": rollout.version,

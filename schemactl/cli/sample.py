@@ -21,6 +21,7 @@ from schemactl.cli.report_files import write_data
 from schemactl.cli.states import STATE_HELP, NamedDefinition, States
 from schemactl.cli.topic_selection import resolve_relative_path
 from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.checks.samples import SampleMessage
@@ -83,7 +84,6 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
         f"messages that it has (default: no limit; --from reads for {_READING_S:g} seconds)",
         type=parse_seconds,
     )
-    parser.set_defaults(limits_command=True)
     add_numbers_of(parser)
 
 
@@ -131,7 +131,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
                 payloads_by_version.setdefault(message.version, (to_codec_schema(info), []))[1].append(message.payload)
         note_absent_fields(context, payloads_by_version)
     if is_container:
-        _write_container(resolve_relative_path(args.out, context), samples, chosen, context)
+        _write_container(resolve_relative_path(args.out, context), samples, chosen, chosen.info, context)
     elif args.out:
         _write_files(Path(context.directory, args.out), form, samples, chosen, context)
     elif form == "bytes":
@@ -305,18 +305,17 @@ def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout
 
 
 def _write_container(
-    path: Path, samples: list[tuple[SampleMessage, Any]], chosen: NamedDefinition, context: Context
+    path: Path, samples: list[tuple[SampleMessage, Any]], chosen: NamedDefinition, info: SchemaInfo, context: Context
 ) -> None:
-    """Write the values of messages to an Avro container file with the definition of `chosen`."""
+    """Write the values of messages to an Avro container file with the definition `info` of `chosen`."""
     from schemactl.codec import Codec, CodecError, Definition, Version
     from schemactl.codegen.codecs import to_codec_schema
-    from schemactl.core.wording import format_count
     from schemactl.publish.avro_files import AVRO_TYPES, make_container
 
-    info, topic = chosen.info, chosen.topic
-    if info is None or info.type not in AVRO_TYPES:
+    topic = chosen.topic
+    if info.type not in AVRO_TYPES:
         raise UsageError(
-            f"{topic.name} is {info.type.name if info else 'without a schema'}: an Avro container file holds values of AVRO and JSON topics"
+            f"{topic.name} is {info.type.name}: an Avro container file holds values of AVRO and JSON topics"
         )
     definition = info.schema.decode()
     writer = Codec([Version(0, Definition("AVRO", definition))])
@@ -342,8 +341,6 @@ def _write_files(
     folder: Path, form: str, samples: list[tuple[SampleMessage, Any]], chosen: NamedDefinition, context: Context
 ) -> None:
     """Write the messages in the format that `check` reads."""
-    from schemactl.core.wording import format_count
-
     name = chosen.topic.name.topic
     files = {f"{name}.jsonl": "".join(f"{message.to_line(value)}\n" for message, value in samples).encode()}
     if form == "bytes":

@@ -14,11 +14,11 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import TopicName
-from schemactl.core.project import ProtoRendering
+from schemactl.core.project import Project, ProtoRendering
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.declare.reader import Declared
+    from schemactl.core.catalog import Catalog
 
 
 _TYPES_BY_SUFFIX: Final = {
@@ -33,7 +33,7 @@ _ANY_TOPIC: Final = TopicName("public", "default", "topic")
 """A name for the topic of a definition that is read without one."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_schema_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for a schema."""
     add_options(
         parser,
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def is_given(args: argparse.Namespace) -> bool:
+def has_schema(args: argparse.Namespace) -> bool:
     """Return whether the command line has a schema."""
     return args.file is not None or args.type is not None
 
@@ -140,7 +140,14 @@ def read_file(
             raise DeclarationError(problems)
         return payload.build_info()
     if suffix in (".yaml", ".yml"):
-        return _read_declaration(path, context, topic)
+        catalog = _build_catalog(path, path.name, path.read_bytes(), context)
+        schemas = {name: declared.schema for name, declared in catalog.topics.items() if declared.schema}
+        if not schemas:
+            raise SchemactlError(f"{path.name} declares no schema")
+        info = next(iter(schemas.values())) if len(schemas) == 1 else schemas.get(topic)
+        if info is None:
+            raise UsageError(f"{path.name} declares {', '.join(map(str, schemas))}, and not {topic}")
+        return info
     if suffix not in _TYPES_BY_SUFFIX:
         raise UsageError(
             f"{name}: its extension is not known", fix="name an .avsc, .proto, .binpb, .txt, .yaml or .json file"
@@ -162,28 +169,13 @@ def read_file(
         ]
     # JSON is YAML, so the definition gets a declaration next to it.
     text = json.dumps({"topic": str(topic), "schema": schema})
-    info = _build_catalog(path, "--file", text.encode(), context).catalog.topics[topic].schema
-    if info is None:
-        raise SchemactlError(f"{path.name} declares no schema")
+    info = _build_catalog(path, "--file", text.encode(), context).topics[topic].schema
+    assert info  # noqa: S101  the declaration has one
     return info
 
 
-def _read_declaration(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
-    """Return the schema of a YAML declaration, or the schema of `topic` if the file declares several."""
-    declared = _build_catalog(path, path.name, path.read_bytes(), context)
-    schemas = {name: declaration.schema for name, declaration in declared.catalog.topics.items() if declaration.schema}
-    if not schemas:
-        raise SchemactlError(f"{path.name} declares no schema")
-    schema = next(iter(schemas.values())) if len(schemas) == 1 else schemas.get(topic)
-    if schema is None:
-        names = ", ".join(map(str, schemas))
-        raise UsageError(f"{path.name} declares {names}, and not {topic}")
-    return schema
-
-
-def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Declared:
-    """Return the declarations of the YAML `data`, as if it were a file called `name` next to `path`."""
-    from schemactl.core.project import Project
+def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Catalog:
+    """Return the catalog of the YAML `data`, as if it were a file called `name` next to `path`."""
     from schemactl.declare import document as declare_document
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
@@ -203,4 +195,4 @@ def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Decl
     declared = reader.build([document], files, Project(rendering=rendering), has_targets=False)
     if declared.problems:
         raise DeclarationError(declared.problems)
-    return declared
+    return declared.catalog

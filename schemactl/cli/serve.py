@@ -8,7 +8,7 @@ from pathlib import Path
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, make_number_type
-from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.core.errors import MissingProject, SchemactlError, UsageError
 from schemactl.core.project import Project
 
 
@@ -50,6 +50,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
 
 def run_serve(args: argparse.Namespace, context: Context) -> int:
     """Serve the registry until it is stopped."""
+    from schemactl.declare.project import load_project
     from schemactl.registry import open_embedded
 
     try:
@@ -73,7 +74,10 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
             "write and delete everything here: "
             "there is no authentication"
         )
-    project = _load_project(context)
+    try:
+        project, _ = load_project(context.directory, context.config)
+    except MissingProject:
+        project = Project()
     registry = open_embedded(
         args.registry, release=project.release, defaults=project.defaults, folder=Path(context.directory)
     )
@@ -93,18 +97,3 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
             allowed_hosts=allowed_hosts,
         )
     return 0
-
-
-def _load_project(context: Context) -> Project:
-    """Return the project of the current folder; outside of a project, one with all defaults."""
-    from schemactl.declare import project as declare_project
-
-    try:
-        project, _ = declare_project.load_project(context.directory, context.config)
-    except (DeclarationError, UsageError):
-        raise
-    except SchemactlError:
-        if context.config:
-            raise
-        return Project()
-    return project

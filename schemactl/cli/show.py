@@ -12,11 +12,13 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_format, add_options
+from schemactl.cli.effective_values import show_effective
+from schemactl.cli.parser import add_format, add_options, add_timeout
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.cli.target_selection import EnvironmentTarget, add_target
 from schemactl.cli.topic_selection import find_number_in_force
-from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.core.findings import Breakage
 from schemactl.core.json_values import commit_value, metadata_value
 from schemactl.core.terminal import get_definition_stream
 from schemactl.core.wording import format_version, format_version_numbers
@@ -62,13 +64,12 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
     )
     add_target(parser, "with --effective: the target; without one, the declaration (default: $SCHEMACTL_TARGET)")
     add_format(parser)
-    add_command_timeout(parser)
+    add_timeout(parser)
 
 
 def run_show(args: argparse.Namespace, context: Context) -> int:
     """Print the definition to standard output and its versions to standard error, or with --effective the values in force."""
     if args.textconv:
-        from schemactl.core.errors import InvalidSchema
         from schemactl.formats.avro.explanation import file_lines
 
         text = Path(context.directory, args.topic).read_bytes().decode(errors="replace")
@@ -84,9 +85,8 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
             fix=f"schemactl show --effective {quote(args.topic)} --target NAME --live",
         )
     if args.effective:
-        from schemactl.cli.effective_values import show_effective
-
-        return show_effective(args, context)
+        show_effective(args, context)
+        return 0
     if args.target is not None and not isinstance(args.target, EnvironmentTarget):
         raise UsageError("--target requires --effective: a definition is the same on every target")
     states = States(context, [args.topic])
@@ -304,7 +304,6 @@ def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role, languag
 
     With a language, readers are Pulsar's clients in this language.
     """
-    from schemactl.core.findings import Breakage
     from schemactl.formats import explain, find_client_misreadings, find_misreadings, resolve
 
     number = chosen.number_or_next

@@ -22,9 +22,6 @@ from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.core.names import TopicName
-    from schemactl.core.project import Project
-    from schemactl.history import History
-    from schemactl.publish.repository_links import RepositoryLinks
     from schemactl.publish.site_catalog import SiteContent
     from schemactl.publish.site_pages import Site, WrittenTopic
 
@@ -63,7 +60,9 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     from schemactl.history import waivers_at
     from schemactl.history.authors import read_authors
     from schemactl.history.store import Store
+    from schemactl.history.target_history import read_effective
     from schemactl.history.versions import encode_inputs
+    from schemactl.publish.repository_links import RepositoryLinks, find_web_address
 
     try:
         from schemactl.publish.site_catalog import SiteContent, TargetHistory
@@ -74,7 +73,13 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(
             f"the catalog needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[site]"'
         ) from None
-    theme = _read_theme(args.theme, context) if args.theme else ""
+    theme = ""
+    if args.theme:
+        try:
+            theme = Path(context.directory, args.theme).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            problem = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise UsageError(f"--theme {args.theme}: {problem}") from None
     project, _ = context.project()
     approved = context.approved(project, topics=args.topic, namespaces=args.namespace)
     names = sorted(select_known_topics(approved.catalog.topics, args.topic, args.namespace))
@@ -88,9 +93,15 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         # The folder is known as a site even if this run is interrupted.
         old_list = b""
         write(out / _SITE_LIST, old_list, below=context.top)
-    targets = [
-        TargetHistory(name, history) for name, history in _read_target_histories(project, approved, context).items()
-    ]
+    targets = []
+    for name, target in project.targets.items():
+        history = None
+        # The position of a target may not be known here.
+        with suppress(HistoryError):
+            history = read_effective(context.repository, project, target, full_history=approved)
+        targets.append(TargetHistory(name, history))
+    remote_urls = context.repository.remotes.get("origin", {}).get("url", [])
+    url = project.repository_url or next(filter(None, map(find_web_address, remote_urls)), "")
     title = args.title or context.folder_name
     catalogue = SiteContent(
         approved,
@@ -98,7 +109,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         read_authors(context.repository, approved.list_commits()),
         targets,
         cache(lambda commit: waivers_at(context.repository, project, commit)),
-        _find_web_pages(project, approved, context),
+        RepositoryLinks(url, approved.ref.removeprefix("origin/") or "main"),
     )
     old_paths = {*old_list.decode().splitlines()}
 
@@ -180,32 +191,3 @@ def _write_pages(
     if read(out / _SITE_LIST, below=context.top) != new_list:
         write(out / _SITE_LIST, new_list, below=context.top)
     return site, count, written_paths
-
-
-def _read_theme(path: str, context: Context) -> str:
-    """Return the CSS in the file that --theme names."""
-    try:
-        return Path(context.directory, path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--theme {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
-
-
-def _read_target_histories(project: Project, approved: History, context: Context) -> Mapping[str, History | None]:
-    """Map each target to the approved history up to its position, or to None if the position is not known here."""
-    from schemactl.history.target_history import read_effective
-
-    histories: dict[str, History | None] = {}
-    for name, target in project.targets.items():
-        histories[name] = None
-        with suppress(HistoryError):
-            histories[name] = read_effective(context.repository, project, target, full_history=approved)
-    return histories
-
-
-def _find_web_pages(project: Project, approved: History, context: Context) -> RepositoryLinks:
-    """Return the links into the web pages of the repository, by the project file or else by the remote `origin`."""
-    from schemactl.publish.repository_links import RepositoryLinks, find_web_address
-
-    remote_urls = context.repository.remotes.get("origin", {}).get("url", [])
-    url = project.repository_url or next(filter(None, map(find_web_address, remote_urls)), "")
-    return RepositoryLinks(url, approved.ref.removeprefix("origin/") or "main")

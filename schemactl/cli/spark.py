@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Command, Parser, add_command_timeout, add_options
+from schemactl.cli.parser import Command, Parser, add_options, add_timeout
 from schemactl.cli.reading_setup import STRICT_OPTION, add_numbers_of, add_recursion_depth
 from schemactl.cli.spark_land import configure_land, run_land
 from schemactl.cli.spark_verify import configure_verify, run_verify
@@ -45,17 +45,15 @@ examples:
 """
 
 
-def configure_spark(parser: argparse.ArgumentParser) -> None:
+def configure_spark(parser: Parser) -> None:
     """Add the arguments of `spark`."""
     parser.description = "Read a topic's stored messages with Spark, as a pipeline with the generated package does."
     parser.epilog = _EPILOG
-    if isinstance(parser, Parser):
-        parser.renamed = {"decode": "spark land"}
+    parser.renamed = {"decode": "spark land"}
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (summary, command) in _ACTIONS.items():
         action = actions.add_parser(name, help=summary, description=summary, epilog=_EPILOG)
-        if isinstance(action, Parser):
-            action.renamed = {"--refused": "--rejected"}
+        action.renamed = {"--refused": "--rejected"}
         action.add_argument(
             "topic",
             metavar="TOPIC[@N]",
@@ -89,7 +87,7 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
         )
         add_options(action, "--master URL: the Spark to use (default: local[*])", default="local[*]")
         add_numbers_of(action)
-        add_command_timeout(action)
+        add_timeout(action)
         add_options(action, STRICT_OPTION)
         add_recursion_depth(action)
         command.configure(action)

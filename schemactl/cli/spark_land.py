@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
@@ -15,10 +14,8 @@ from schemactl.cli.spark_messages import (
     as_usage_error,
     choose_subject,
     get_column_arguments,
-    has_avro_values,
     open_messages,
     render_counts,
-    require_avro_values,
     resolve_path,
 )
 from schemactl.core.atomic_files import reject_links
@@ -94,9 +91,6 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
             "what was landed"
         )
     subject = choose_subject(args, context)
-    avro_reader = require_avro_values(args, subject) if has_avro_values(args) else None
-    if avro_reader:
-        subject = replace(subject, reader=avro_reader)
     codec = subject.make_topic_codec(args)
     from schemactl.codec import KindsCodec
     from schemactl.spark import Landed, sink
@@ -119,7 +113,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
             args.format,
             topic=str(subject.source_name),
             place=messages_path,
-            kind=args.messages_format or ("avro" if avro_reader else "parquet"),
+            kind=args.messages_format or ("avro" if subject.has_avro_values else "parquet"),
         )
     written_paths = [checkpoint] if of_iceberg else [checkpoint, out, rejected_path]
     for path in written_paths:
@@ -146,7 +140,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
         # Fail before Spark starts if the catalog does not respond or the output is not a table.
         for table_path in table_paths:
             make_landing_tables(table_path, options | {"rejected": rejected_path})[0].partitioned_by()
-    with open_messages(args, context, subject.source_name, avro_reader) as messages:
+    with open_messages(args, context, subject) as messages:
         stream = messages.stream(args.files_at_once)
         landing.check(stream)
         is_resumed = messages.has_begun(checkpoint)

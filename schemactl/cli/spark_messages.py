@@ -20,6 +20,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.reading_setup import read_setup
 from schemactl.cli.topic_selection import choose
 from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.schema import SchemaType
 from schemactl.core.terminal import format_table, get_terminal_width
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class TopicOfMessages:
         on_target: the target whose version numbers the messages carry, or None if they carry Git's.
         kind: the key of the kind of events to decode, or "" for a topic with one schema, or for all kinds.
         kinds: the kinds of a topic of which all are decoded, each with its own reader.
+        has_avro_values: whether the messages are Avro container files whose records are values, not raw messages.
     """
 
     project: Project
@@ -58,6 +60,7 @@ class TopicOfMessages:
     on_target: VersionsOnTarget | None = None
     kind: str = ""
     kinds: tuple[TopicOfMessages, ...] = ()
+    has_avro_values: bool = False
 
     @property
     def struct_options(self) -> StructOptions:
@@ -167,7 +170,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
     that is no longer declared, it is the last schema.
 
     Raises:
-        UsageError: if there is no such topic, or it never had a schema.
+        UsageError: if there is no such topic, it never had a schema, or an argument does not fit the messages.
         SchemactlError: if PySpark or the packages of the codec are not installed.
     """
     from schemactl.codegen.codecs import require_codec
@@ -189,20 +192,25 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
     setup.require_target([topic], context)
     topic.load()
     if topic.kinds:
-        return _choose_kinds(topic, chosen_topic.kind, version, setup.verify_numbers([topic], context))
-    current = approved.find_current_number(topic.name)
-    last = next((version for version in reversed(topic.versions) if version.info is not None), None)
-    if version and version.info is not None:
-        number, reader = version.number, version.info
-    elif current is not None and topic.schema is not None:
-        number, reader = PackageTopic(topic, current).reader
-    elif last is not None and last.info is not None:
-        number, reader = last.number, last.info
+        subject = _choose_kinds(topic, chosen_topic.kind, version, setup.verify_numbers([topic], context))
     else:
-        raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
-    setup = setup.verify_numbers([topic], context)
-    source_name = setup.get_source_name(topic.name)
-    return TopicOfMessages(setup.project, topic, reader, number, source_name, setup.on_target(topic, number))
+        current = approved.find_current_number(topic.name)
+        last = next((version for version in reversed(topic.versions) if version.info is not None), None)
+        if version and version.info is not None:
+            number, reader = version.number, version.info
+        elif current is not None and topic.schema is not None:
+            number, reader = PackageTopic(topic, current).reader
+        elif last is not None and last.info is not None:
+            number, reader = last.number, last.info
+        else:
+            raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
+        setup = setup.verify_numbers([topic], context)
+        source_name = setup.get_source_name(topic.name)
+        subject = TopicOfMessages(setup.project, topic, reader, number, source_name, setup.on_target(topic, number))
+    is_pulsar = args.messages.startswith(("pulsar://", "pulsar+ssl://"))
+    if args.messages_format is None and not is_pulsar and args.messages.lower().endswith(".avro"):
+        return _choose_avro_values(subject, args)
+    return subject
 
 
 def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: ReadingSetup) -> TopicOfMessages:
@@ -228,20 +236,12 @@ def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: 
     return replace(parts[0], kind="", kinds=tuple(parts))
 
 
-def has_avro_values(args: argparse.Namespace) -> bool:
-    """Return whether --messages are Avro container files whose records are values, not raw messages."""
-    is_pulsar = args.messages.startswith(("pulsar://", "pulsar+ssl://"))
-    return args.messages_format is None and not is_pulsar and args.messages.lower().endswith(".avro")
-
-
-def require_avro_values(args: argparse.Namespace, subject: TopicOfMessages) -> SchemaInfo:
-    """Return the schema with which the values of Avro container files are decoded: the reader's definition as AVRO.
+def _choose_avro_values(subject: TopicOfMessages, args: argparse.Namespace) -> TopicOfMessages:
+    """Return `subject` for Avro container files of values, which are decoded with the reader's definition as AVRO.
 
     Raises:
         UsageError: if the topic has no values of Avro, or several kinds of events, or an option is about raw messages.
     """
-    from schemactl.core.schema import SchemaType
-
     reader, name = subject.reader, subject.topic.name
     if subject.kinds:
         names = " or ".join(quote(f"{name}#{part.kind}") for part in subject.kinds)
@@ -256,16 +256,12 @@ def require_avro_values(args: argparse.Namespace, subject: TopicOfMessages) -> S
             f"{args.messages} are Avro container files of values: leave the columns of raw messages out, or add --messages-format avro"
         )
     args.unversioned = True
-    return replace(reader.load(), type=SchemaType.AVRO)
+    return replace(subject, reader=replace(reader.load(), type=SchemaType.AVRO), has_avro_values=True)
 
 
 @contextmanager
-def open_messages(
-    args: argparse.Namespace, context: Context, topic: TopicName, avro_reader: SchemaInfo | None = None
-) -> Iterator[RawMessages]:
-    """Yield the --messages of `topic` in a Spark session.
-
-    `avro_reader` is the schema to read Avro container files of values with, or None for raw messages.
+def open_messages(args: argparse.Namespace, context: Context, subject: TopicOfMessages) -> Iterator[RawMessages]:
+    """Yield the --messages of a topic in a Spark session.
 
     Raises:
         UsageError: if an argument does not fit the messages.
@@ -280,19 +276,20 @@ def open_messages(
     options = dict(text.split("=", 1) for text in args.option)
     messages_path = resolve_path(args.messages, context)
     require_existing(messages_path, args.master)
+    topic = subject.source_name
     with tempfile.TemporaryDirectory() as folder:
         carried = partial(write_runtime, Path(folder))
         try:
             with as_usage_error(), session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
                 kind, definition = args.messages_format or "parquet", None
-                if avro_reader is not None:
-                    kind, definition = "avro", avro_reader.schema.decode()
+                if subject.has_avro_values:
+                    kind, definition = "avro", subject.reader.schema.decode()
                 yield RawMessages(spark, messages_path, str(topic), kind, options, definition)
         except JavaNotFound as error:
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:
             fix = ""
-            if avro_reader is not None and re.search(r"(?i)avro.*(external|not found|find)|find.*avro", str(error)):
+            if subject.has_avro_values and re.search(r"(?i)avro.*(external|not found|find)|find.*avro", str(error)):
                 fix = (
                     "set spark.jars.packages to org.apache.spark:spark-avro_2.13:VERSION in spark-defaults.conf, "
                     "with the version of PySpark"

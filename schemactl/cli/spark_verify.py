@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import base64
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
@@ -14,10 +13,8 @@ from schemactl.cli.spark_messages import (
     TopicOfMessages,
     choose_subject,
     get_column_arguments,
-    has_avro_values,
     open_messages,
     render_counts,
-    require_avro_values,
     resolve_path,
 )
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
@@ -55,13 +52,9 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     if args.only_new_loss and not args.candidate:
         raise UsageError("--only-new-loss requires --candidate")
     subject = choose_subject(args, context)
+    if subject.has_avro_values and args.candidate:
+        raise UsageError("--candidate compares raw messages of every version, and Avro container files have values")
     candidate = _read_candidate(subject, context) if args.candidate else None
-    avro_reader = None
-    if has_avro_values(args):
-        avro_reader = require_avro_values(args, subject)
-        subject = replace(subject, reader=avro_reader)
-        if candidate is not None:
-            raise UsageError("--candidate compares raw messages of every version, and Avro container files have values")
     approved_codec = subject.make_topic_codec(args)
     codec = approved_codec if candidate is None else subject.make_topic_codec(args, candidate)
     from schemactl.codec.json_names import find_absent_fields, get_json_schema
@@ -69,7 +62,7 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     from schemactl.spark.stored_messages import verify
 
     with (
-        open_messages(args, context, subject.source_name, avro_reader) as messages,
+        open_messages(args, context, subject) as messages,
         watched(messages.spark, context.progress("reading the messages", "tasks")),
     ):
         verified = verify(

@@ -8,16 +8,18 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from schemactl.cli.apply_results import NamedResults
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
-from schemactl.cli.report_files import add_formats, parse_outputs, write_report
+from schemactl.cli.parser import add_options, add_parallel, add_timeout
+from schemactl.cli.report_files import Render, add_formats, parse_outputs, write_error_report, write_report
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
-from schemactl.cli.target_selection import OpenTarget, OpenTargets, TargetSelection, add_targets, open_targets
+from schemactl.cli.target_selection import OpenTarget, TargetSelection, add_targets, open_targets
+from schemactl.cli.waiting_topics import find_waiting_topics
 from schemactl.core.errors import CHANGES, SchemactlError
+from schemactl.core.schema import get_live_versions
 from schemactl.report import STATUS_FORMATS, render_status
 
 if TYPE_CHECKING:
-    from schemactl.cli.apply_results import NamedResults
     from schemactl.cli.target_selection import ChosenTarget
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import OutOfTime
@@ -55,7 +57,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
         "--detailed-exitcode: exit with 2 when something is pending, or drifts",
     )
     add_parallel(parser)
-    add_command_timeout(parser)
+    add_timeout(parser)
 
 
 def run_status(args: argparse.Namespace, context: Context) -> int:
@@ -77,13 +79,39 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
         context.deadline.end()
         return False
 
-    with open_targets(selection, context, as_rows=True, prints_notes=False) as targets:
-        last_applies = {target.name: read_last_apply(target.place, args.results, context) for target in targets.targets}
-        scope = DriftScope(unmanaged=args.unmanaged, last_applies=last_applies)
-        drift_by_target = find_drifts(
-            targets, scope, awaited=partial(_find_awaited, targets, _named_results(args, context), context), stop=stop
-        )
+    def make_unknown_report(error: SchemactlError) -> Render:
+        unknown = tuple(UnknownStatus(name, str(error)) for name in selection.guess_names(context))
+        return partial(render_status, StatusReport(int(time.time()), unknown))
+
+    with (
+        write_error_report(outputs, context, make_unknown_report),
+        open_targets(selection, context, as_rows=True, prints_notes=False) as targets,
+    ):
         targets_by_name = {target.name: target for target in targets.targets}
+        last_applies = {
+            name: read_last_apply(target.place, args.results, context) for name, target in targets_by_name.items()
+        }
+        named_results = NamedResults()
+        try:
+            named_results = NamedResults.from_paths(args.results, context)
+        except SchemactlError as error:
+            context.say(f"warning: {error}")
+
+        def find_awaited(target: OpenTarget, observed: Collection[str], plan: Plan) -> Mapping[TopicName, Awaited]:
+            """Return the topics of a plan that wait for other targets; a target that has not responded is not asked again."""
+
+            def read_target(place: ChosenTarget, scope: Scope) -> Catalog:
+                name = place.target.name
+                if name not in targets.names:
+                    return place.read(scope, context)
+                if name not in observed:
+                    raise SchemactlError("see its own row")
+                return targets_by_name[name].registry.read(scope)
+
+            return find_waiting_topics(target, plan, named_results, read_target)
+
+        scope = DriftScope(unmanaged=args.unmanaged, last_applies=last_applies)
+        drift_by_target = find_drifts(targets, scope, awaited=find_awaited, stop=stop)
         statuses: list[TargetStatus | UnknownStatus] = []
         for name, drift in drift_by_target.items():
             if isinstance(drift, SchemactlError):
@@ -95,61 +123,13 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
                 statuses.append(TargetStatus(name, drift, last_applies[name], later_count))
         latest: dict[TopicName, int] = {}
         for target in targets.targets:
-            latest |= _find_latest_versions(target.approved.full_history.catalog)
-    report = StatusReport(int(time.time()), tuple(statuses), latest)
-    write_report(partial(render_status, report, all_topics=args.all_topics), outputs, context)
+            for topic in target.approved.full_history.catalog.topics.values():
+                if topic.deleted or topic.lifecycle != "stable":
+                    continue
+                if versions := get_live_versions(topic.versions):
+                    latest[topic.name] = versions[-1].number
+        report = StatusReport(int(time.time()), tuple(statuses), latest)
+        write_report(partial(render_status, report, all_topics=args.all_topics), outputs, context)
     if report.known != report.targets:
         return SchemactlError.exit_code
     return CHANGES if args.detailed_exitcode and any(status.is_changed for status in report.known) else 0
-
-
-def _find_awaited(
-    targets: OpenTargets,
-    results: NamedResults,
-    context: Context,
-    target: OpenTarget,
-    observed: Collection[str],
-    plan: Plan,
-) -> Mapping[TopicName, Awaited]:
-    """Return the topics of a plan that wait for other targets.
-
-    Of the open targets, only those in `observed` are queried, so that a silent target delays only its own row.
-    """
-    from schemactl.cli.waiting_topics import find_waiting_topics
-
-    registries = {target.name: target.registry for target in targets.targets}
-
-    def ask(place: ChosenTarget, scope: Scope) -> Catalog:
-        name = place.target.name
-        if name not in targets.names:
-            return place.read(scope, context)
-        if name not in observed:
-            raise SchemactlError("see its own row")
-        return registries[name].read(scope)
-
-    return find_waiting_topics(target, plan, results, ask)
-
-
-def _named_results(args: argparse.Namespace, context: Context) -> NamedResults:
-    """Return the results that `--results` names; warn about results that do not count."""
-    from schemactl.cli.apply_results import NamedResults
-
-    try:
-        return NamedResults.from_paths(args.results, context)
-    except SchemactlError as error:
-        context.say(f"warning: {error}")
-        return NamedResults()
-
-
-def _find_latest_versions(git: Catalog) -> dict[TopicName, int]:
-    """Return the number of the latest version of each declared topic except drafts."""
-    from schemactl.core.schema import get_live_versions
-
-    latest = {}
-    for name, topic in git.topics.items():
-        if topic.deleted or topic.lifecycle != "stable":
-            continue
-        versions = get_live_versions(topic.versions)
-        if versions:
-            latest[name] = versions[-1].number
-    return latest

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
+from schemactl.cli.json_lines import answer_standard_input, parse_nanoseconds, read_options, recursion_depth
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.schema import Release
@@ -43,7 +44,6 @@ def configure_struct(parser: argparse.ArgumentParser) -> None:
 
 def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Answer the lines on standard input; return 1 if one has an error, else 0."""
-    from schemactl.cli.json_lines import answer_standard_input
     from schemactl.codegen.topic_struct import StructOptions
 
     try:
@@ -54,7 +54,6 @@ def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG0
 
 
 def _convert_schema(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.json_lines import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
     from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
     from schemactl.formats import spec

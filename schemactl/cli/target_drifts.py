@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schemactl.cli.apply_results import read_result, result_path
 from schemactl.cli.context import Context
 from schemactl.cli.parallel_targets import Stop, load_catalog, run_for_each_target
 from schemactl.cli.target_selection import ChosenTarget, OpenTarget, OpenTargets
@@ -16,6 +17,8 @@ from schemactl.cli.topic_selection import parse_namespaces
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import SchemactlError
 from schemactl.core.names import Named, NamespaceName, TargetNames, TopicName, find_matching_topics, select_topics
+from schemactl.core.policies import SETTINGS
+from schemactl.core.schema import get_live_versions
 
 if TYPE_CHECKING:
     from schemactl.declare.target_numbers import TargetNumbers
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
-    from schemactl.registry.interface import Registry, Scope
+    from schemactl.registry.interface import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,19 @@ class DriftRequest:
         from schemactl.registry.interface import Scope
 
         scope, names, registry = self.scope, self.target.names, self.target.registry
+        # The namespaces and topics of the registry that Git never declared.
         unmanaged = Scope(frozenset(), frozenset())
         if scope.unmanaged:
-            unmanaged = _read_unmanaged(registry, rename_catalog(self.everything, names), scope, names)
+            everything = rename_catalog(self.everything, names)
+            namespaces = parse_namespaces(scope.namespaces)
+            if namespaces is not None:
+                namespaces = frozenset(names.to_target(name) if names.has(name) else name for name in namespaces)
+            registered = registry.list_scope(namespaces)
+            managed_ids = {name.schema_id for name in everything.topics}
+            unmanaged = Scope(
+                registered.namespaces - find_scope(everything).namespaces,
+                frozenset(name for name in registered.topics if name.schema_id not in managed_ids),
+            )
         selected = select_known_part(
             self.approved,
             topics=scope.topics,
@@ -120,7 +133,16 @@ class DriftRequest:
             other_namespaces=_map_selectable_names(unmanaged.namespaces, names),
         )
         git = rename_catalog(selected, names)
-        declared = _add_topic_settings(find_scope(git), git)
+        declared = find_scope(git)
+        # The settings that a namespace declares and each of its topics may override.
+        settings = dict(declared.settings)
+        for name, topic in git.topics.items():
+            namespace = git.namespaces.get(name.namespace_name)
+            if namespace and not topic.deleted:
+                overridable = {setting for setting in namespace.policies.settings if SETTINGS[setting].topic_path}
+                if overridable:
+                    settings[name] = settings.get(name, frozenset()) | overridable
+        declared = replace(declared, settings=settings)
         return git, read_registry_state(registry, _add_selected(declared, unmanaged, scope, names), git=git)
 
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
@@ -162,7 +184,6 @@ class DriftRequest:
         from this folder.
         """
         from schemactl.comparison.changes import VersionIndex, get_upload_commit
-        from schemactl.core.schema import get_live_versions
         from schemactl.history.target_history import read_effective
 
         target = self.target
@@ -210,7 +231,6 @@ def read_last_apply(place: ChosenTarget, results: Sequence[str], context: Contex
     `results` are result files, of any target, and folders with a file `TARGET.json` for each target; without them, the project's own
     folder counts.
     """
-    from schemactl.cli.apply_results import read_result, result_path
     from schemactl.deploy.status import ResultOfOtherTarget
 
     name = place.target.name
@@ -243,34 +263,6 @@ def _map_selectable_names(registered: Iterable[Named], names: TargetNames) -> di
         if not names.has(name.namespace_name):
             names_on_target[name] = name
     return names_on_target
-
-
-def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope, names: TargetNames) -> Scope:
-    """Return the namespaces and topics of the registry that Git never declared."""
-    from schemactl.deploy.target_catalog import find_scope
-    from schemactl.registry.interface import Scope
-
-    namespaces = parse_namespaces(scope.namespaces)
-    if namespaces is not None:
-        namespaces = frozenset(names.to_target(name) if names.has(name) else name for name in namespaces)
-    declared, registered = find_scope(git), registry.list_scope(namespaces)
-    managed_ids = {name.schema_id for name in git.topics}
-    topics = frozenset(name for name in registered.topics if name.schema_id not in managed_ids)
-    return Scope(registered.namespaces - declared.namespaces, topics)
-
-
-def _add_topic_settings(scope: Scope, git: Catalog) -> Scope:
-    """Return `scope` with the settings that a namespace declares and each of its topics may override."""
-    from schemactl.core.policies import SETTINGS
-
-    settings = dict(scope.settings)
-    for name, topic in git.topics.items():
-        space = git.namespaces.get(name.namespace_name)
-        if space and not topic.deleted:
-            overridable = {setting for setting in space.policies.settings if SETTINGS[setting].topic_path}
-            if overridable:
-                settings[name] = settings.get(name, frozenset()) | overridable
-    return replace(scope, settings=settings)
 
 
 def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope, names: TargetNames) -> Scope:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_options
+from schemactl.core.catalog import list_namespaces
 from schemactl.core.errors import HistoryError, MissingCredentials, SchemactlError, UsageError
+from schemactl.core.names import NamespaceName
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
@@ -234,8 +236,6 @@ class OpenTarget:
     @property
     def origin(self) -> Origin:
         """Both sides of a plan's comparison: the current approved history and the registry."""
-        from schemactl.core.catalog import list_namespaces
-        from schemactl.core.names import NamespaceName
         from schemactl.deploy.steps import Origin
 
         place, approved, target, release = self.place, self.approved, self.place.target, self.registry.release
@@ -392,6 +392,19 @@ class TargetSelection(NamedTuple):
     def has_several(self) -> bool:
         """Whether the user may have named more than one target."""
         return self.are_all or len(self.names) > 1
+
+    def guess_names(self, context: Context) -> list[str]:
+        """Return the names for the report of an error: without names, those in the working tree's project file, if it can be read."""
+        names = [] if self.are_all else [name for name in self.names if name is not None]
+        if names:
+            return names
+        from schemactl.declare.project import load_project
+
+        try:
+            targets = load_project(context.directory, context.config)[0].targets
+        except SchemactlError:
+            targets = {}
+        return [*targets] if (self.are_all and targets) or len(targets) == 1 else ["schemactl"]
 
     def require_one(self, option: str, instead: Callable[[str], str]) -> None:
         """Raise UsageError if there are several targets, because `option` works for one.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format
 from schemactl.cli.target_selection import read_approved_project
+from schemactl.core.catalog import select_target_topics
 from schemactl.core.terminal import format_table
-
-if TYPE_CHECKING:
-    from schemactl.core.project import Project, Target
 
 
 def configure_targets(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +24,6 @@ def configure_targets(parser: argparse.ArgumentParser) -> None:
 
 def run_targets(args: argparse.Namespace, context: Context) -> int:
     """Print the targets."""
-    from schemactl.core.catalog import select_target_topics
-
     project, _ = context.project()
     approved = read_approved_project(project, context)
     if approved:
@@ -49,45 +45,41 @@ def run_targets(args: argparse.Namespace, context: Context) -> int:
         project = approved.project
     topics = context.approved(project).catalog.topics
     declared = [name for name in topics if not topics[name].deleted]
-    values = [
-        _target_value(target, project, len(select_target_topics(declared, target)))
+    values: list[dict[str, Any]] = [
+        {
+            "target": target.name,
+            "registry": target.registry,
+            "pulsar": target.pulsar or project.pulsar,
+            "topics": len(select_target_topics(declared, target)),
+            "tenants": dict(target.tenants),
+            "namespaces": {str(declared): str(renamed) for declared, renamed in target.namespaces.items()},
+            "overlays": list(target.overlays),
+            "include": list(target.include),
+            "exclude": list(target.exclude),
+            "promoted": target.promoted,
+            "after": list(target.after),
+            "cluster": target.cluster or None,
+            "labels": dict(target.labels),
+            "properties": dict(target.properties),
+        }
         for target in project.targets.values()
     ]
     if args.format == "json":
         context.report_json(topics=len(declared), targets=values)
     elif values:
-        context.report("\n\n".join(_render_target(value, len(declared)) for value in values))
+        blocks = []
+        for value in values:
+            topics_text = (
+                str(len(declared)) if value["topics"] == len(declared) else f"{value['topics']} of {len(declared)}"
+            )
+            rows = [("pulsar", value["pulsar"]), ("topics", topics_text)]
+            for key, setting in value.items():
+                if not setting or key in ("target", "registry", "pulsar", "topics"):
+                    continue
+                items = [f"{name}: {text}" for name, text in setting.items()] if isinstance(setting, dict) else setting
+                rows.append((key, setting if isinstance(setting, str) else ", ".join(items)))
+            blocks.append("\n".join([f"{value['target']}  {value['registry']}", *format_table(rows, indent=2)]))
+        context.report("\n\n".join(blocks))
     else:
         context.report(f"{project.path} has no targets.")
     return 0
-
-
-def _target_value(target: Target, project: Project, topics: int) -> dict[str, Any]:
-    return {
-        "target": target.name,
-        "registry": target.registry,
-        "pulsar": target.pulsar or project.pulsar,
-        "topics": topics,
-        "tenants": dict(target.tenants),
-        "namespaces": {str(declared): str(renamed) for declared, renamed in target.namespaces.items()},
-        "overlays": list(target.overlays),
-        "include": list(target.include),
-        "exclude": list(target.exclude),
-        "promoted": target.promoted,
-        "after": list(target.after),
-        "cluster": target.cluster or None,
-        "labels": dict(target.labels),
-        "properties": dict(target.properties),
-    }
-
-
-def _render_target(target: dict[str, Any], declared: int) -> str:
-    """Return the target with a row for each setting; `declared` is the number of declared topics."""
-    topics = str(declared) if target["topics"] == declared else f"{target['topics']} of {declared}"
-    rows = [("pulsar", target["pulsar"]), ("topics", topics)]
-    for key, value in target.items():
-        if not value or key in ("target", "registry", "pulsar", "topics"):
-            continue
-        items = [f"{name}: {text}" for name, text in value.items()] if isinstance(value, dict) else value
-        rows.append((key, value if isinstance(value, str) else ", ".join(items)))
-    return "\n".join([f"{target['target']}  {target['registry']}", *format_table(rows, indent=2)])

@@ -14,12 +14,12 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.target_selection import add_target
 from schemactl.core.errors import DeclarationError, UsageError, did_you_mean
-from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
+from schemactl.core.names import NamespaceName, find_matching_topics, find_topic, format_kind_name, select_known_topics
 from schemactl.core.wording import format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Topic
-    from schemactl.core.names import NamespaceName, TopicName
+    from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.declare.reader import Declared
     from schemactl.history import History
@@ -108,7 +108,6 @@ def select_readable(
         DeclarationError: if no requested topic can be read, or a problem concerns all topics.
         UsageError: if a filter matches nothing.
     """
-    from schemactl.core.names import select_known_topics
     from schemactl.declare.reader import describe_broken, describe_unused_paths
 
     if declared.common_problems:
@@ -139,8 +138,6 @@ def parse_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
 
     Only a superuser can list all namespaces of a registry; the administrator of a tenant can list the namespaces of the tenant.
     """
-    from schemactl.core.names import NamespaceName
-
     namespaces = set()
     for text in names:
         try:

@@ -22,17 +22,16 @@ from schemactl.cli.context import Context
 from schemactl.cli.extract import CLASS_HELP, add_class_options, extract_schema, follow_type, require_kind
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.topic_selection import PART_HELP, find_part
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
-from schemactl.core.schema import SchemaType
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError, did_you_mean
+from schemactl.core.names import TopicName, find_matching_topics, find_topic
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import describe_broken_versions, format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
     from schemactl.classes.extraction import Role
-    from schemactl.core.names import TopicName
     from schemactl.core.policies import CompatibilityStrategy
-    from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 
 
 _ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")
@@ -141,9 +140,6 @@ def _read_git_contract(args: argparse.Namespace, context: Context) -> Contract:
 
 def _read_package_contract(args: argparse.Namespace) -> Contract:
     from schemactl.classes.extraction import load_module
-    from schemactl.core.errors import did_you_mean
-    from schemactl.core.names import TopicName, find_matching_topics, find_topic
-    from schemactl.core.schema import Release, SchemaVersion
 
     package = load_module(args.package, str(Path.cwd()))
     if not hasattr(package, "TOPICS"):
@@ -173,7 +169,6 @@ def _read_package_contract(args: argparse.Namespace) -> Contract:
 
 def _make_schema(definition: Any) -> SchemaInfo:
     """Return the schema for a definition of a generated package."""
-    from schemactl.core.schema import SchemaInfo
     from schemactl.formats.key_value import join
 
     if hasattr(definition, "encoding"):
@@ -190,7 +185,6 @@ def _make_contract(
     policies: PoliciesInForce | None,
     release: Release,
 ) -> Contract:
-    from schemactl.core.schema import get_live_versions
 
     live_versions = get_live_versions(versions)
     if not live_versions:

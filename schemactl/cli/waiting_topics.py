@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from schemactl.core.catalog import Catalog, select_target_topics
 from schemactl.core.errors import HistoryError, SchemactlError
 from schemactl.core.wording import format_time, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.cli.apply_results import NamedResults
     from schemactl.cli.target_selection import ChosenTarget, OpenTarget
-    from schemactl.core.catalog import Catalog
     from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaVersion
     from schemactl.deploy.refusals import Awaited
@@ -40,7 +40,6 @@ def find_waiting_topics(
         SchemactlError: if a topic has no name on another target.
     """
     from schemactl.comparison.changes import VersionIndex
-    from schemactl.core.catalog import select_target_topics
     from schemactl.deploy.refusals import Awaited
     from schemactl.deploy.steps import RegisterVersion
 
@@ -74,7 +73,6 @@ def _read_versions_elsewhere(
     place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, results: NamedResults, ask: Ask | None
 ) -> tuple[Catalog, str]:
     """Return the versions of `topics` that the target at `place` has, by declared names, and their source as a clause."""
-    from schemactl.core.catalog import Catalog
     from schemactl.registry.interface import Scope
 
     names = {place.target.names.to_target(name): name for name in topics}
@@ -82,18 +80,10 @@ def _read_versions_elsewhere(
         scope = Scope(frozenset(), frozenset(names))
         answer = ask(place, scope) if ask else place.read(scope, target.context)
     except SchemactlError as error:
-        return _read_recorded_versions(place, names, target, results, error.message)
-    topics = {declared_name: answer.topics[name] for name, declared_name in names.items() if name in answer.topics}
-    return Catalog(topics=topics), "according to its registry"
-
-
-def _read_recorded_versions(
-    place: ChosenTarget, names: Mapping[TopicName, TopicName], target: OpenTarget, results: NamedResults, problem: str
-) -> tuple[Catalog, str]:
-    """Return the result of `_read_versions_elsewhere` according to the last apply that `results` names."""
-    from schemactl.core.catalog import Catalog
-
-    reason = f"its registry did not respond ({problem})"
+        reason = f"its registry did not respond ({error.message})"
+    else:
+        registered = {declared: answer.topics[name] for name, declared in names.items() if name in answer.topics}
+        return Catalog(topics=registered), "according to its registry"
     try:
         last, result = results.find(place.target.name)
         # A topic is complete if it has everything that was approved for it when the apply ended.
@@ -106,11 +96,10 @@ def _read_recorded_versions(
         catalog = history.view_until(history.resolve_position(last.commit, "in another result")).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
         return Catalog(), f"{reason}, and no result of an apply can be used ({error})"
-    topics = {
+    recorded = {
         declared_name: catalog.topics[declared_name]
         for name, declared_name in names.items()
         if declared_name in catalog.topics and name in complete and catalog.topics[declared_name].lifecycle == "stable"
     }
-    return Catalog(
-        topics=topics
-    ), f"according to the result of its last apply ({format_time(last.time_s * 1000)}); {reason}"
+    source = f"according to the result of its last apply ({format_time(last.time_s * 1000)}); {reason}"
+    return Catalog(topics=recorded), source

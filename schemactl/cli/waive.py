@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_options
+from schemactl.cli.parser import add_options, add_timeout
 from schemactl.core import atomic_files
 from schemactl.core.catalog import parse_day
 from schemactl.core.deadline import DEFAULT_S
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.findings import Waiver
 from schemactl.core.invisible_characters import has_visible_letter
+from schemactl.core.json_values import waiver_value
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
@@ -64,7 +65,7 @@ def configure_waive(parser: argparse.ArgumentParser) -> None:
         "--staged: look for the finding in the index, as the pre-commit hook does",
         "--base REF: look for it in HEAD, as a pull-request check does",
     )
-    add_command_timeout(parser, DEFAULT_S)
+    add_timeout(parser, DEFAULT_S)
     add_result_formats(parser)
 
 
@@ -88,7 +89,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
         )
     report = check_project(request, context.deadline, note=context.note)
     from schemactl.comparison.fingerprint import BROKER_RULE
-    from schemactl.core.json_values import waiver_value
+    from schemactl.declare.waivers import add_waivers, parse_waivers
 
     findings = select_findings(report, digits, args.fingerprint)
     owners = {topic.topic: topic.owner for topic in report.topics}
@@ -97,7 +98,18 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(
             f"this finding is waived already, until {waiver.until}", fix="change that entry", source=waiver.source
         )
-    path = _write_waivers(report, waivers, context)
+    path = report.waiver_path
+    file = Path(context.top) / path
+    data = atomic_files.read(file, below=context.top) or b""
+    existing_waivers = {waiver.key: waiver for waiver in parse_waivers(path, data)[0]}
+    for waiver in waivers:
+        if existing := existing_waivers.get(waiver.key):
+            raise SchemactlError(
+                f"the waiver file has an entry for {waiver.rule} on {waiver.topic} already, until {existing.until}",
+                fix="commit it if it is new; if it has expired, change its `until` and have that reviewed",
+                source=existing.source,
+            )
+    atomic_files.write(file, add_waivers(path, data, waivers), below=context.top)
     context.record(path=path, waivers=[waiver_value(waiver) for waiver in waivers])
     print(f"Wrote {format_count(len(waivers), 'waiver')} to {path}:")
     for waiver in waivers:
@@ -199,22 +211,3 @@ def _make_waiver(finding: Finding, args: argparse.Namespace, until: date, owners
     # UTF-8 cannot encode a lone surrogate.
     reason, owner = (text.strip().encode(errors="replace").decode() for text in (args.reason, owner))
     return Waiver(finding.rule, finding.topic, finding.fingerprint, reason, owner, until, field=finding.field)
-
-
-def _write_waivers(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
-    """Add the entries to the waiver file of the working tree, and return its path."""
-    from schemactl.declare.waivers import add_waivers, parse_waivers
-
-    path = report.waiver_path
-    file = Path(context.top) / path
-    data = atomic_files.read(file, below=context.top) or b""
-    existing_waivers = {waiver.key: waiver for waiver in parse_waivers(path, data)[0]}
-    for waiver in waivers:
-        if existing := existing_waivers.get(waiver.key):
-            raise SchemactlError(
-                f"the waiver file has an entry for {waiver.rule} on {waiver.topic} already, until {existing.until}",
-                fix="commit it if it is new; if it has expired, change its `until` and have that reviewed",
-                source=existing.source,
-            )
-    atomic_files.write(file, add_waivers(path, data, waivers), below=context.top)
-    return path

@@ -44,6 +44,17 @@ def test_what_does_not_parse_is_an_error_with_its_place(misspelled_repository: S
     assert "namespaces/orders.avsc:1:" in schemactl(misspelled_repository.path, "lint", code=1).err
 
 
+@pytest.mark.parametrize("name", ["json", "text"])
+def test_an_error_replaces_the_report_of_an_earlier_run(misspelled_repository: Scratch, name: str) -> None:
+    report = misspelled_repository.path / "report"
+    report.write_text("an earlier run")
+    misspelled_repository.write({"namespaces/orders.avsc": '{"type": "recrod"}'})
+    schemactl(misspelled_repository.path, "lint", "--format", f"{name}=report", code=1)
+    text = report.read_text()
+    assert "recrod" in text
+    assert "NOT_DECIDED" in text
+
+
 def test_the_index_is_linted_and_not_the_working_tree(misspelled_repository: Scratch) -> None:
     misspelled_repository.write({"namespaces/orders.avsc": FINE})
     assert "1 warning" in schemactl(misspelled_repository.path, "lint", "--staged").out

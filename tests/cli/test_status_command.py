@@ -249,6 +249,17 @@ def test_a_target_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
     assert [key for key in samples if '"dead"' in key] == ['target_up{target="dead"}']
 
 
+def test_an_error_replaces_the_report_of_an_earlier_run(estate: Estate) -> None:
+    arguments = ("status", "--target", "local", "--format", "json=out.json", "--format", "prometheus=out.prom")
+    estate.run(*arguments)
+    estate.scratch.write({"schemactl.yaml": "version: 2\n"})
+    message = estate.run(*arguments, code=1).err
+    [status] = json.loads((estate.scratch.path / "out.json").read_text())["targets"]
+    assert status["target"] == "local"
+    assert status["problem"] in message
+    assert parse_metrics((estate.scratch.path / "out.prom").read_text())['target_up{target="local"}'] == 0
+
+
 def test_the_last_apply_is_what_its_result_file_tells(estate: Estate) -> None:
     write_result(estate)
     last_apply = read_status(estate, "--target", "local")["local"]["last_apply"]
