@@ -20,9 +20,6 @@ from schemactl.publish.site_verdicts import Verdict
 if TYPE_CHECKING:
     from schemactl.publish.site_catalog import TopicEntry
 
-FORMAT_VERSION: Final = 1
-"""The version of the format of `changes.json`."""
-
 _MOST_SEPARATE: Final = 3
 """The maximum number of new topics of one namespace in one commit that are listed separately."""
 

@@ -60,7 +60,6 @@ from schemactl.publish.site_definitions import (
 )
 from schemactl.publish.site_events import (
     EVENT_KINDS,
-    FORMAT_VERSION,
     Event,
     Month,
     group_months,
@@ -418,7 +417,6 @@ class Site:
             "markdown": render_markdown,
             "plain": plain_text,
             "prose": _render_prose,
-            "highlight": highlight,
             "code": lambda text: text if isinstance(text, Markup) else escape_code(clean_value(text)),
             "proof": _mark_proof,
             "attribute": _format_attribute,
@@ -981,7 +979,7 @@ class Site:
                     older=len(events) - len(shown_events),
                 )
         value = {
-            "format_version": FORMAT_VERSION,
+            "format_version": 1,
             "months": [
                 {
                     "month": month.key,

@@ -87,8 +87,6 @@ def find_service_url(target: Target | None) -> str:
     if address := target.labels.get("service_url"):
         return address
     parts = urlsplit(target.registry)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        return "pulsar://localhost:6650"
     return f"pulsar+ssl://{parts.hostname}:6651" if parts.scheme == "https" else f"pulsar://{parts.hostname}:6650"
 
 

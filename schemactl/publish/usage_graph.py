@@ -17,9 +17,6 @@ from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files
 from schemactl.declare.reader import Declared
 from schemactl.formats import spec
 
-FORMAT_VERSION = 1
-"""Of the JSON document; keys are not renamed within a format version."""
-
 _MERMAID_SHAPES = {"topic": ("([", "])"), "type": ("[", "]"), "file": ("[/", "/]")}
 
 _DOT_SHAPES = {"topic": "ellipse", "type": "box", "file": "note"}
@@ -230,10 +227,13 @@ def render_dot(usage: Usage) -> str:
 
 
 def render_json(usage: Usage, node: Node | None) -> str:
-    """Return the nodes and edges, each from the user to the used node, and the requested node, as JSON."""
+    """Return the nodes and edges, each from the user to the used node, and the requested node, as JSON.
+
+    Keys are not renamed within a format version.
+    """
     return json_text(
         {
-            "format_version": FORMAT_VERSION,
+            "format_version": 1,
             "about": node._asdict() if node else None,
             "nodes": [user._asdict() for user in usage.uses],
             "edges": [

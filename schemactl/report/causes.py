@@ -262,11 +262,8 @@ class ShownCause:
         old = older.info if older else check.before
         if not old:
             return None
-        try:
-            labels = format_version(older) if older else BEFORE, AFTER
-            diff = diff_schemas(old=old, new=check.schema, labels=labels)
-        except ValueError:
-            return None
+        labels = format_version(older) if older else BEFORE, AFTER
+        diff = diff_schemas(old=old, new=check.schema, labels=labels)
         of_new = finding.direction != "old_reads_new"
         return diff and diff.select_hunk(finding.pointer, check.schema if of_new else old, of_new=of_new)
 

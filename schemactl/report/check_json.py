@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from schemactl.checks.check_report import Change, CheckReport, TopicCheck
 from schemactl.checks.table_impact import Effect
@@ -20,8 +20,6 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Level
 from schemactl.core.schema import Release
 from schemactl.report.causes import make_waive_command
-
-FORMAT_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +42,7 @@ class CheckDocument:
         warnings: the number of causes that are warnings and not waived.
     """
 
-    format_version: Literal[2] = FORMAT_VERSION
+    format_version: Literal[2] = 2
     target: str | None
     targets: Mapping[str, Release]
     pulsar: Release

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Commit
 from schemactl.core.terminal import SHADES, SIGNS, paint
+from schemactl.core.wording import format_day
 from schemactl.report.check import Shade
 
 Sign = Literal["+", "-", "~", "!", "=", ""]
@@ -105,6 +107,11 @@ def list_alternatives(label: str, fix: str) -> Iterator[ReportLine]:
     first, *others = fix.split("\n")
     yield ReportLine(f"{label}: {first}.", depth=1)
     yield from (ReportLine(f"{'or:':>{len(label) + 1}} {other}.", depth=1) for other in others)
+
+
+def describe_tip(tip: Commit | None) -> str:
+    """Return the end of a heading that names the approved commit."""
+    return f" at {tip.short}, {format_day(tip)}" if tip else ", without commits"
 
 
 def make_unknown_report(command: Literal["plan", "drift"], target: str, error: Exception) -> TargetReport:

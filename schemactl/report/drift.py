@@ -11,13 +11,13 @@ from typing import cast
 from schemactl.core.errors import join_first
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import format_count, format_day, format_version, get_name_type
+from schemactl.core.wording import format_count, format_version, get_name_type
 from schemactl.deploy.drift import DriftReport
 from schemactl.deploy.drift_items import DriftItem, DriftKind
 from schemactl.deploy.geo_replication import ReplicatedNamespace, describe_replication, select_namespaces_of_target
 from schemactl.deploy.version_drift import list_differences
 from schemactl.report.check import Shade
-from schemactl.report.document import ReportLine, Sign, TargetReport, group_by_name, list_alternatives
+from schemactl.report.document import ReportLine, Sign, TargetReport, describe_tip, group_by_name, list_alternatives
 from schemactl.report.target_blocks import make_broker_blocks, make_broker_lines, make_unreadable_block
 
 _MAX_PARTS = 40
@@ -60,8 +60,7 @@ def make_drift_report(report: DriftReport, spaces: Sequence[ReplicatedNamespace]
     if cluster_lines := describe_replication(select_namespaces_of_target(report, spaces)):
         blocks.append(tuple(ReportLine(on_one_line(text), depth=depth) for depth, text in cluster_lines))
     origin = report.origin
-    tip = f" at {origin.tip.short}, {format_day(origin.tip)}" if origin.tip else ", without commits"
-    head = f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{tip}"
+    head = f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{describe_tip(origin.tip)}"
     return TargetReport("drift", origin.target, head, tuple(blocks), (), _summarize_drift(report))
 
 

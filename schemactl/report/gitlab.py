@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from schemactl.checks.check_report import CheckReport
+from schemactl.core.errors import Source
 from schemactl.report.causes import compute_cause_fingerprint, rank_causes
 
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived": "info"}
@@ -12,21 +13,17 @@ _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived"
 
 def render(report: CheckReport) -> str:
     """Return a JSON array with an object for each cause; the description repeats the rule, as GitLab does not show `check_name`."""
-    return json.dumps(
-        [
+    entries = []
+    for cause in rank_causes(report):
+        # The widget drops an entry without a path, so the project file is the default.
+        place = cause.primary_finding.place or Source(report.settings)
+        entries.append(
             {
                 "description": f"{cause.label}: {cause.message}",
                 "check_name": cause.primary_finding.rule,
                 "fingerprint": compute_cause_fingerprint(cause.cause),
                 "severity": _SEVERITIES[cause.level],
-                "location": {
-                    # The widget drops an entry without a path, so the project file is the default.
-                    "path": cause.primary_finding.place.path if cause.primary_finding.place else report.settings,
-                    "lines": {"begin": cause.primary_finding.place.line if cause.primary_finding.place else 1},
-                },
+                "location": {"path": place.path, "lines": {"begin": place.line}},
             }
-            for cause in rank_causes(report)
-        ],
-        indent=2,
-        ensure_ascii=False,
-    )
+        )
+    return json.dumps(entries, indent=2, ensure_ascii=False)

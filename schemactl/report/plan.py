@@ -12,7 +12,7 @@ from schemactl.core import wording
 from schemactl.core.errors import join_first
 from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import describe_waiver, format_count, format_day, get_name_type
+from schemactl.core.wording import describe_waiver, format_count, get_name_type
 from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,
@@ -26,7 +26,7 @@ from schemactl.deploy.steps import (
 )
 from schemactl.formats.part_changes import outline
 from schemactl.report.check import Shade
-from schemactl.report.document import ReportLine, Sign, TargetReport, group_by_name, list_alternatives
+from schemactl.report.document import ReportLine, Sign, TargetReport, describe_tip, group_by_name, list_alternatives
 from schemactl.report.target_blocks import (
     make_broker_blocks,
     make_broker_lines,
@@ -74,8 +74,7 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
         )
     shade: Shade = "bad" if plan.leaves_out or plan.misread else "doubtful" if plan.steps else "good"
     origin = plan.origin
-    tip = f" at {origin.tip.short}, {format_day(origin.tip)}" if origin.tip else ", without commits"
-    tip = "" if origin.proposed else tip
+    tip = "" if origin.proposed else describe_tip(origin.tip)
     # A broker of an unknown release is predicted as the nearest lower known release.
     is_known_release = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
     release_note = "" if is_known_release else f" (it is {origin.version})"
