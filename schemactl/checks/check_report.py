@@ -100,6 +100,14 @@ class CheckReport:
             topics_by_last_name.setdefault(str(check.topic).rpartition("/")[2], set()).add(check.topic)
         return topics_by_last_name
 
+    @cached_property
+    def checks_by_topic(self) -> Mapping[TopicName | None, list[TopicCheck]]:
+        """The changed topics by name; a topic that differs between targets has several checks."""
+        checks_by_topic: dict[TopicName | None, list[TopicCheck]] = {}
+        for check in self.topics:
+            checks_by_topic.setdefault(check.topic, []).append(check)
+        return checks_by_topic
+
     @property
     def command(self) -> Literal["check", "lint"]:
         """The command that prints the whole report."""

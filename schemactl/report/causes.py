@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import takewhile
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -61,25 +61,7 @@ CAUSE_LEVELS: Final[tuple[CauseLevel, ...]] = ("waived", "error", "warning", "no
 def rank_causes(report: CheckReport) -> tuple[ShownCause, ...]:
     """Return the causes of a report: waived ones, then the worst first."""
     causes = (*report.waived_causes, *sorted(report.causes, key=lambda cause: ORDER[cause.severity]))
-    checks = group_checks(report)
-    return tuple(ShownCause(cause, report, checks) for cause in causes)
-
-
-def group_checks(report: CheckReport) -> Mapping[TopicName | None, list[TopicCheck]]:
-    """Return the checks by topic; a topic that differs between targets has several."""
-    checks: dict[TopicName | None, list[TopicCheck]] = {}
-    for check in report.topics:
-        checks.setdefault(check.topic, []).append(check)
-    return checks
-
-
-def compute_cause_fingerprint(cause: Cause) -> str:
-    """Return 32 hex digits that identify a cause in later runs, even if lines move or the edit is amended."""
-    primary = cause.primary_finding
-    # Findings on declarations may differ in their message only.
-    message = primary.message if primary.verdict == "declaration" else ""
-    parts = [primary.rule, str(primary.topic), primary.pointer, str(primary.direction), str(primary.against), message]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    return tuple(ShownCause(cause.findings, cause.refusals, report=report) for cause in causes)
 
 
 _LABELS: Final = {
@@ -116,26 +98,24 @@ class CauseLine(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCause:
-    """A cause together with its report.
+class ShownCause(Cause):
+    """A cause together with its report."""
 
-    Attributes:
-        checks: the checks of the report, by topic.
-    """
-
-    cause: Cause
-    report: CheckReport
-    checks: Mapping[TopicName | None, list[TopicCheck]]
+    report: CheckReport = field(kw_only=True)
 
     @property
-    def primary_finding(self) -> Finding:
-        """The finding whose rule, place and severity are the cause's."""
-        return self.cause.primary_finding
+    def fingerprint(self) -> str:
+        """32 hex digits that identify the cause in later runs, even if lines move or the edit is amended."""
+        primary = self.primary_finding
+        parts = [primary.rule, str(primary.topic), primary.pointer, str(primary.direction), str(primary.against)]
+        # Findings on declarations may differ in their message only.
+        parts.append(primary.message if primary.verdict == "declaration" else "")
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
     @property
     def level(self) -> CauseLevel:
         """The severity of the cause, or `waived`."""
-        return "waived" if self.cause.waivers else self.cause.severity
+        return "waived" if self.waivers else self.severity
 
     @property
     def label(self) -> str:
@@ -160,7 +140,7 @@ class ShownCause:
         if primary.verdict == "data" and check and primary.against and primary.direction and check.version is not None:
             findings = [
                 finding
-                for finding in self.cause.findings
+                for finding in self.findings
                 if finding.topic == primary.topic and finding.direction == primary.direction
             ]
             old = re.sub(r"\d+", r"v\g<0>", format_ranges(number for finding in findings for number in finding.against))
@@ -175,7 +155,7 @@ class ShownCause:
                     title = f"{old} {verb if is_misread else 'cannot read'} {new}"
                 case "both":
                     title = f"{new} and {old} cannot read each other"
-        others = len(self.cause.topics) - 1
+        others = len(self.topics) - 1
         return f"{title}, and {format_count(others, 'more topic')} alike" if others > 0 else title
 
     def remove_title(self, sentences: str) -> str:
@@ -192,7 +172,7 @@ class ShownCause:
 
     def list_proofs(self) -> list[tuple[Finding, Counterexample]]:
         """Return the messages that prove the cause, each with its finding; of equal proofs, the last one."""
-        findings = self.cause.list_examples()
+        findings = self.list_examples()
         proofs = {
             describe_proof(finding): (finding, proof) for finding in findings if (proof := finding.counterexample)
         }
@@ -200,13 +180,12 @@ class ShownCause:
 
     def list_lines(self) -> Iterator[CauseLine]:
         """Yield the findings with their proofs and fixes, the broker's answer, the topics if there are several, owners and the waive command."""
-        cause, report = self.cause, self.report
-        for text in dict.fromkeys(map(describe_waiver, cause.waivers)):
+        for text in dict.fromkeys(map(describe_waiver, self.waivers)):
             yield CauseLine("waiver", f"{text[0].upper()}{text[1:]}")
-        findings = [*cause.list_examples()]
+        findings = [*self.list_examples()]
         # The last finding may state how many more there are.
         for finding in (*findings[: _MAX_EXAMPLES - 1], *findings[_MAX_EXAMPLES - 1 :][-1:]):
-            for line in (*finding.message.split("\n"), *note_targets(finding, report)):
+            for line in (*finding.message.split("\n"), *note_targets(finding, self.report)):
                 yield CauseLine("reason", line)
             if finding.older:
                 yield CauseLine("older", str(finding.older))
@@ -219,24 +198,24 @@ class ShownCause:
             yield CauseLine("reason", f"The same at {more} of the topic.")
         # The broker's answer for each strategy, because its consequences depend on the strategy.
         refusals_by_strategy: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
-        for refusal in cause.refusals:
+        for refusal in self.refusals:
             check = self.find_check(refusal)
             refusals_by_strategy.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
         for refusal, *more_refusals in refusals_by_strategy.values():
             others = f" Likewise in {format_count(len(more_refusals), 'more topic')}." if more_refusals else ""
             # The broker's own message is not among these lines.
             sentence, *consequences = refusal.own_message.split("\n")
-            for line in (f"{refusal.rule}: {sentence}{others}", *consequences, *note_targets(refusal, report)):
+            for line in (f"{refusal.rule}: {sentence}{others}", *consequences, *note_targets(refusal, self.report)):
                 yield CauseLine("broker", line)
         yield from (CauseLine("topics", line) for line in self._list_topic_lines())
         if owners := self.owners:
             yield CauseLine("owner", join_first([*map(on_one_line, owners)], _MAX_OWNERS))
-        for contact in dict.fromkeys(finding.owner for finding in cause.findings if finding.owner):
+        for contact in dict.fromkeys(finding.owner for finding in self.findings if finding.owner):
             yield CauseLine("contact", on_one_line(contact))
-        if self.level == "error" and cause.primary_finding.key:
-            name = cause.primary_finding.fingerprint if len(cause.findings) == 1 else cause.id
+        if self.level == "error" and self.primary_finding.key:
+            name = self.primary_finding.fingerprint if len(self.findings) == 1 else self.id
             command = make_waive_command(
-                name, report.target, names_owner=not all(check.owner for check in self._list_checks())
+                name, self.report.target, names_owner=not all(check.owner for check in self._list_checks())
             )
             yield CauseLine("approve", command)
 
@@ -251,7 +230,7 @@ class ShownCause:
 
     def _list_checks(self) -> Iterator[TopicCheck]:
         """Yield the checks of the topics with findings of this cause."""
-        yield from filter(None, map(self.find_check, self.cause.findings))
+        yield from filter(None, map(self.find_check, self.findings))
 
     def find_diff(self) -> SchemaDiff | None:
         """Return the changes of the definition since the version that breaks, around the finding, or None if they are unknown."""
@@ -270,34 +249,33 @@ class ShownCause:
     @property
     def edits(self) -> list[LineEdit]:
         """The edits that make its fixes, unless it is waived, or only a person can make them."""
-        if self.cause.waivers:
+        if self.waivers:
             return []
-        return to_line_edits(finding.edit for finding in self.cause.findings if finding.edit)
+        return to_line_edits(finding.edit for finding in self.findings if finding.edit)
 
     def find_check(self, finding: Finding) -> TopicCheck | None:
         """Return the check of the topic of `finding` on its first target, or None if the topic was not checked."""
-        checks, targets = self.checks.get(finding.topic, []), finding.targets[:1]
+        checks, targets = self.report.checks_by_topic.get(finding.topic, []), finding.targets[:1]
         checks = [check for check in checks if check.kind == finding.kind] or checks
         matches = (check for check in checks if {*targets} <= {*check.targets})
         return next(matches, checks[0] if checks else None)
 
     def _list_topic_lines(self) -> Iterator[str]:
         """Yield a line of topics for each strategy and the versions that break under it."""
-        cause = self.cause
-        if len(cause.topics) < 2:
+        if len(self.topics) < 2:
             return
         against: dict[TopicName | None, set[int]] = {}
-        for finding in cause.findings:
+        for finding in self.findings:
             against.setdefault(finding.topic, set()).update(finding.against)
         names_by_group: dict[str, list[str]] = {}
-        for topic in cause.topics:
+        for topic in self.topics:
             breaking = [format_version_numbers(sorted(against[topic]))] if against[topic] else []
-            if topic in self.checks:
-                strategy = str(self.checks[topic][-1].strategy)
+            if topic in self.report.checks_by_topic:
+                strategy = str(self.report.checks_by_topic[topic][-1].strategy)
             else:
                 strategy = "unchanged" if self.report.base else "linted"
             names_by_group.setdefault(", ".join([strategy, *breaking]), []).append(str(topic))
-        yield f"{format_count(len(cause.topics), 'topic')}:"
+        yield f"{format_count(len(self.topics), 'topic')}:"
         for group, names in sorted(names_by_group.items()):
             yield f"  {group} ({len(names)}): {join_first(names, _MAX_TOPICS)}"
 

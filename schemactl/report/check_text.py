@@ -180,8 +180,8 @@ def _render_cause(cause: ShownCause, screen: _Screen) -> str:
 
 def _list_details(cause: ShownCause, screen: _Screen) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the text and the style of each line below the excerpt."""
-    findings_by_proof = {describe_proof(finding): finding for finding in cause.cause.findings if finding.counterexample}
-    obligations = {finding.summary for finding in cause.cause.findings if finding.verdict == "data"}
+    findings_by_proof = {describe_proof(finding): finding for finding in cause.findings if finding.counterexample}
+    obligations = {finding.summary for finding in cause.findings if finding.verdict == "data"}
     secondary: list[tuple[str, str]] = []
     has_clients = False
     for part in cause.list_distinct_lines():
@@ -219,11 +219,11 @@ def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
     if cause.primary_finding.rule == "CLIENT_BREAKS":
         return
     writers: list[str] = []
-    messages = [finding.message for finding in cause.cause.findings]
+    messages = [finding.message for finding in cause.findings]
     impacts = [
         (check, impact)
-        for topic in cause.cause.topics
-        for check in cause.checks.get(topic, ())[:1]
+        for topic in cause.topics
+        for check in cause.report.checks_by_topic.get(topic, ())[:1]
         for impact in check.clients
     ]
     for check, impact in impacts:
@@ -317,13 +317,18 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
         if group:
             topics_by_rule: dict[str, dict[str, None]] = {}
             for cause in group:
-                names = (shorten_topic(topic, cause.report) for topic in cause.cause.topics)
+                names = (shorten_topic(topic, cause.report) for topic in cause.topics)
                 topics_by_rule.setdefault(cause.primary_finding.rule, {}).update(dict.fromkeys(names))
             rules = ", ".join(
                 f"{rule} ({join_first([*names])})" if names else rule for rule, names in topics_by_rule.items()
             )
             unchanged = ", which the change does not cause" if group is older else ""
-            checks = [check for cause in group for topic in cause.cause.topics for check in cause.checks.get(topic, ())]
+            checks = [
+                check
+                for cause in group
+                for topic in cause.topics
+                for check in cause.report.checks_by_topic.get(topic, ())
+            ]
             impacts = [impact for check in checks for impact in check.clients if impact.predates_change]
             clients = dict.fromkeys(map(name_client, impacts))
             rules += f" for {join_first([*clients])}" if clients and group is older else ""

@@ -6,7 +6,7 @@ import json
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.errors import Source
-from schemactl.report.causes import compute_cause_fingerprint, rank_causes
+from schemactl.report.causes import rank_causes
 
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived": "info"}
 
@@ -21,7 +21,7 @@ def render(report: CheckReport) -> str:
             {
                 "description": f"{cause.label}: {cause.message}",
                 "check_name": cause.primary_finding.rule,
-                "fingerprint": compute_cause_fingerprint(cause.cause),
+                "fingerprint": cause.fingerprint,
                 "severity": _SEVERITIES[cause.level],
                 "location": {"path": place.path, "lines": {"begin": place.line}},
             }

@@ -118,7 +118,7 @@ def render_check(report: CheckReport) -> str:
 
 
 def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
-    count = len(cause.cause.topics)
+    count = len(cause.topics)
     rule = _escape_text(cause.primary_finding.rule)
     where = f" <code>{_escape_text(cause.place)}</code>" if cause.primary_finding.source else ""
     head = f'<span class="tag">{cause.level}</span> <h3>{rule}</h3>{where}'

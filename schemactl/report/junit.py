@@ -11,7 +11,7 @@ from schemactl.checks.check_report import CheckReport, group_findings
 from schemactl.core.findings import Finding, UpgradeFirst
 from schemactl.core.names import TopicName, format_kind_name
 from schemactl.core.terminal import clean
-from schemactl.report.causes import ShownCause, group_checks
+from schemactl.report.causes import ShownCause
 
 _ILLEGAL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
@@ -31,13 +31,14 @@ def render(report: CheckReport) -> str:
     for check in report.topics:
         if check.upgrade_first:
             orders.setdefault(str(check.topic), {})[format_kind_name(check.topic, check.kind)] = check.upgrade_first
-    checks = group_checks(report)
     suites = []
     for topic, change in [(None, "settings"), *sorted(changes.items())]:
         if topic or None in findings_by_topic:
-            topic_causes = group_findings(findings_by_topic.get(topic, ()))
-            name = str(topic) if topic else "schemactl.yaml"
-            suites.append((name, change, [ShownCause(cause, report, checks) for cause in topic_causes]))
+            causes = [
+                ShownCause(cause.findings, cause.refusals, report=report)
+                for cause in group_findings(findings_by_topic.get(topic, ()))
+            ]
+            suites.append((str(topic) if topic else "schemactl.yaml", change, causes))
     failures = sum(cause.level == "error" for *_, suite in suites for cause in suite)
     skipped = sum(cause.level == "waived" for *_, suite in suites for cause in suite)
     passed = sum(not any(cause.level in ("error", "waived") for cause in suite) for *_, suite in suites)

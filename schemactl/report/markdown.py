@@ -89,7 +89,7 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     """
     limit = limit or COMMENT_LIMIT
     causes = rank_causes(report)
-    failed = {topic for cause in causes if cause.level in ("error", "waived") for topic in cause.cause.topics}
+    failed = {topic for cause in causes if cause.level in ("error", "waived") for topic in cause.topics}
     rest = f"run `schemactl {report.command}` to see them"
     headline = make_headline(report)
     head = [_render_marker(report.command)]
@@ -178,7 +178,7 @@ def _render_cell(cell: Cell) -> str:
 
 
 def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
-    primary, topics = cause.primary_finding, len(cause.cause.topics)
+    primary, topics = cause.primary_finding, len(cause.topics)
     several = f", {topics} topics" if topics > 1 else ""
     title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(cause.title)}"
     parts = cause.list_distinct_lines()

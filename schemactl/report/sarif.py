@@ -15,7 +15,7 @@ from schemactl.core.findings import Finding
 from schemactl.core.names import format_kind_name
 from schemactl.core.rules import Rule, find_page, get_all_rules
 from schemactl.core.wording import describe_waiver, format_version_numbers
-from schemactl.report.causes import ShownCause, compute_cause_fingerprint, rank_causes
+from schemactl.report.causes import ShownCause, rank_causes
 from schemactl.report.check import summarize_check
 from schemactl.report.markdown import code, fenced, link, plain
 
@@ -75,7 +75,7 @@ def _make_result_value(cause: ShownCause, index: int) -> dict[str, Any]:
         "ruleIndex": index,
         "level": finding.severity,
         "message": {"text": cause.message},
-        "partialFingerprints": {"primaryLocationLineHash": f"{compute_cause_fingerprint(cause.cause)}:1"},
+        "partialFingerprints": {"primaryLocationLineHash": f"{cause.fingerprint}:1"},
         "locations": [
             {
                 # Code scanning rejects a result without location, so the project file is the default.
@@ -86,7 +86,7 @@ def _make_result_value(cause: ShownCause, index: int) -> dict[str, Any]:
                     {"fullyQualifiedName": name or "schemactl.yaml"}
                     for name in dict.fromkeys(
                         f"{member.topic or ''}#{member.field or member.pointer}".rstrip("#")
-                        for member in cause.cause.findings
+                        for member in cause.findings
                     )
                 ],
             }
@@ -95,7 +95,7 @@ def _make_result_value(cause: ShownCause, index: int) -> dict[str, Any]:
     }
     # The place in the newest version that a finding breaks with, or at least the definition of this version.
     older: dict[Source, Finding] = {}
-    for member in cause.cause.findings:
+    for member in cause.findings:
         place = member.older
         if not place and member.against:
             check = cause.find_check(member)
@@ -115,7 +115,7 @@ def _make_result_value(cause: ShownCause, index: int) -> dict[str, Any]:
     if edits := cause.edits:
         result["fixes"] = [_make_fix_value(finding.fix, edits)]
     if cause.level == "waived":
-        justification = "\n".join(dict.fromkeys(map(describe_waiver, cause.cause.waivers)))
+        justification = "\n".join(dict.fromkeys(map(describe_waiver, cause.waivers)))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     return result
 
@@ -152,15 +152,15 @@ def _list_properties(cause: ShownCause) -> dict[str, Any]:
     """Return the values for which the format has no field, without empty ones."""
     finding = cause.primary_finding
     properties = {
-        "cause": cause.cause.id,
+        "cause": cause.id,
         "verdict": finding.verdict,
-        "topics": [str(topic) for topic in cause.cause.topics],
+        "topics": [str(topic) for topic in cause.topics],
         "owners": [*cause.owners],
         "targets": [*finding.targets],
         "direction": finding.direction,
         "against": [*finding.against],
         "fix": finding.fix,
-        "fingerprints": [member.fingerprint for member in cause.cause.findings if member.fingerprint],
+        "fingerprints": [member.fingerprint for member in cause.findings if member.fingerprint],
         "commit": finding.commit.id if finding.commit else None,
         "onlyAtTip": finding.only_at_tip,
         "beforeChange": finding.before_change,
