@@ -186,6 +186,9 @@ class History:
     """The approved history, up to the step of `state`; step -1 is the empty history.
 
     Attributes:
+        repository: the repository.
+        project: the project whose topics it has.
+        state: the state of its declarations, files and topics after the last commit.
         catalog: every topic that was ever declared, with all its versions; the rest of the catalog as declared at the tip.
             Topics that are no longer declared are `deleted` and keep their versions. It is readable after `repository` is closed.
         ref: the ref whose first-parent history this is, as people write it; or the name of the position that it goes up to.
@@ -199,13 +202,13 @@ class History:
     """
 
     def __init__(self, repository: Repository, project: Project, ref: str, state: HistoryState) -> None:
+        self.repository = repository
+        self.project = project
         self.ref = ref
-        self._state = state
+        self.state = state
         self._full_history: History | None = None
         self.commits = state.step + 1
         self.grown: frozenset[str] = frozenset()
-        self._repository = repository
-        self._project = project
         self._commit = functools.cache(state.read_commit)
         self._definitions = DefinitionLoader(repository, project, state, self._commit)
         self.tip = self._commit(state.step) if state.step >= 0 else None
@@ -250,11 +253,11 @@ class History:
 
     def find_step(self, commit_id: str) -> int | None:
         """Return the position of a commit on this first-parent line, counted from 0, or None if it is not on the line."""
-        return self._state.find_step(commit_id)
+        return self.state.find_step(commit_id)
 
     def has(self, commit: Commit) -> bool:
         """Return whether a commit is on this first-parent line."""
-        return self._state.find_step(commit.id) is not None
+        return self.state.find_step(commit.id) is not None
 
     def resolve_position(self, name: str, where: str) -> Position:
         """Resolve a ref or commit of the approved line; in an error, `where` tells the user where to name another ref.
@@ -263,7 +266,7 @@ class History:
             UnknownRef: the ref does not exist.
             HistoryError: the commit is not on the approved line.
         """
-        position = _resolve_position(self._repository, name, where)
+        position = _resolve_position(self.repository, name, where)
         commit = position.commit
         if self.has(commit):
             return position
@@ -271,9 +274,9 @@ class History:
         descendants: list[str] = []
         if self.tip:
             arguments = ("rev-list", "--ancestry-path", self.tip.id, f"^{commit.id}")
-            descendants = self._repository.run(*arguments).decode().split()
+            descendants = self.repository.run(*arguments).decode().split()
         for commit_id in reversed(descendants):
-            descendant = self._repository.commit(commit_id)
+            descendant = self.repository.commit(commit_id)
             if descendant and self.has(descendant):
                 raise HistoryError(
                     f"{problem}: it is a commit of a branch, which {descendant.short} ({descendant.subject}) merged",
@@ -307,12 +310,12 @@ class History:
 
     def view_until(self, position: Position) -> History:
         """Return this history up to one of its positions, with the roots that the project had there."""
-        step = self._state.find_step(position.commit.id)
+        step = self.state.find_step(position.commit.id)
         if step is None:
             raise ValueError(f"{position.commit.id} is not on the line of {self.ref}")
-        project = read_project_of_commit(self._repository, self._project, position.commit)
-        history = History(self._repository, project, position.name, self._state.at_step(step))
-        history._full_history, history.grown = self, self._state.find_recorded_schemas(step)
+        project = read_project_of_commit(self.repository, self.project, position.commit)
+        history = History(self.repository, project, position.name, self.state.at_step(step))
+        history._full_history, history.grown = self, self.state.find_recorded_schemas(step)
         return history
 
     def read_at(self, name: str) -> History:
@@ -321,12 +324,12 @@ class History:
         Raises:
             UnknownRef: the commit does not exist.
         """
-        position = _resolve_position(self._repository, name, "in its place")
+        position = _resolve_position(self.repository, name, "in its place")
         if self.has(position.commit):
             return self.view_until(position)
-        state = Derivation(self._repository, self._project).derive(position.commit, save=False)
+        state = Derivation(self.repository, self.project).derive(position.commit, save=False)
         return History(
-            self._repository, read_project_of_commit(self._repository, self._project, position.commit), name, state
+            self.repository, read_project_of_commit(self.repository, self.project, position.commit), name, state
         )
 
     # Changes
@@ -349,14 +352,14 @@ class History:
         Returns:
             Their tenant/namespace/topic.
         """
-        step = -1 if commit_id is None else self._state.find_step(commit_id)
+        step = -1 if commit_id is None else self.state.find_step(commit_id)
         if step is None:
             return None
-        older_state = self._state.at_step(step)
-        schemas = {*self._state.find_recorded_schemas(step)}
+        older_state = self.state.at_step(step)
+        schemas = {*self.state.find_recorded_schemas(step)}
         namespaces = set()
-        for path in self._state.find_changed_paths(older_state):
-            for state in (older_state, self._state):
+        for path in self.state.find_changed_paths(older_state):
+            for state in (older_state, self.state):
                 for declaration in state.list_declarations_in(path):
                     if declaration.schema_id:
                         schemas.add(declaration.schema_id)
@@ -365,7 +368,7 @@ class History:
                 schemas.update(*(state.find_users(used_path) for used_path in (path, *folders_above(path))))
         if with_namespaces and namespaces:
             schemas |= {
-                schema_id for schema_id, _ in self._state.list_topics() if schema_id.rpartition("/")[0] in namespaces
+                schema_id for schema_id, _ in self.state.list_topics() if schema_id.rpartition("/")[0] in namespaces
             }
         return frozenset(schemas)
 
@@ -375,16 +378,16 @@ class History:
         Raises:
             HistoryError: a shallow clone does not contain the merge base.
         """
-        merge_base = self._repository.merge_base(head, self.tip) if self.tip else None
+        merge_base = self.repository.merge_base(head, self.tip) if self.tip else None
         if merge_base is None or merge_base.id == head.id:
             return []
         arguments = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", merge_base.id, head.id)
-        changed_paths = self._repository.run(*arguments).decode("utf-8", "surrogateescape").split("\0")[:-1]
-        head_files = CommitFiles(self._repository, head)
+        changed_paths = self.repository.run(*arguments).decode("utf-8", "surrogateescape").split("\0")[:-1]
+        head_files = CommitFiles(self.repository, head)
         return [
             path
             for path in changed_paths
-            if self._is_declared_by(path) and head_files.entry(path) != self._state.entry(path)
+            if self._is_declared_by(path) and head_files.entry(path) != self.state.entry(path)
         ]
 
     def list_uncommitted_files(self) -> list[str]:
@@ -393,15 +396,15 @@ class History:
         Raises:
             HistoryError: if git cannot read the index.
         """
-        project, repository = self._project, self._repository
+        project, repository = self.project, self.repository
         head = repository.commit("HEAD")
         if head is None or repository.top is None:
             return []
         overlays = {path for target in project.targets.values() for path in target.overlays}
-        topics = self._state.list_topics()
+        topics = self.state.list_topics()
         if len(topics) >= _MANY_TOPICS:
-            self._state.read_ahead()
-        definitions = {path for schema_id, _ in topics for path in self._state.list_definition_files(schema_id)}
+            self.state.read_ahead()
+        definitions = {path for schema_id, _ in topics for path in self.state.list_definition_files(schema_id)}
         committed = CommitFiles(repository, head)
         committed.folders = project.roots
         worktree = WorktreeFiles(str(repository.top), folders=project.roots)
@@ -421,9 +424,9 @@ class History:
     def _is_declared_by(self, path: str) -> bool:
         """Return whether the file at `path` is a declaration, an overlay, or a definition that a declaration uses."""
         return path.endswith(SUFFIXES) and (
-            any(path in target.overlays for target in self._project.targets.values())
-            or in_roots(path, self._project)
-            or any(map(self._state.find_users, (path, *folders_above(path))))
+            any(path in target.overlays for target in self.project.targets.values())
+            or in_roots(path, self.project)
+            or any(map(self.state.find_users, (path, *folders_above(path))))
         )
 
     def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
@@ -434,9 +437,9 @@ class History:
 
     def revisions(self, *paths: str) -> Iterator[Files]:
         """Yield the files after each commit that added, changed or removed one of `paths`, the newest first."""
-        steps = {step for path in paths for step in self._state.list_steps_at(path)}
+        steps = {step for path in paths for step in self.state.list_steps_at(path)}
         for step in sorted(steps, reverse=True):
-            yield StepFiles(self._repository, self._state.at_step(step))
+            yield StepFiles(self.repository, self.state.at_step(step))
 
     # One topic
 
@@ -450,18 +453,18 @@ class History:
         """
         if error := self.undecided.get(topic.schema_id):
             raise error
-        state = self._state.find_state(topic.schema_id, topic.domain)
+        state = self.state.find_state(topic.schema_id, topic.domain)
         return state.number if state and self._is_in_current_roots(topic) else None
 
     def find_current_kinds(self, topic: TopicName) -> dict[str, int]:
         """Map each declared kind of events of a topic to the number of its version in force; {} for a topic with one schema."""
-        state = self._state.find_state(topic.schema_id, topic.domain)
+        state = self.state.find_state(topic.schema_id, topic.domain)
         return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
 
     def read_ahead(self, topics: Collection[TopicName]) -> None:
         """Read the saved definitions of topics, and the files of the others from Git, at once, before all their versions are loaded."""
         if len(topics) >= _MANY_TOPICS:
-            self._state.read_ahead()
+            self.state.read_ahead()
             self._definitions.open_saved()
         self._definitions.read_ahead(topic.schema_id for topic in topics if not self._definitions.has_saved(topic))
 
@@ -471,22 +474,22 @@ class History:
 
     def read_declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:
         """Return the current declaration of a topic's schema, or of one of its kinds of events; None if no file declares it."""
-        state = self._state.find_state(topic.schema_id, topic.domain)
+        state = self.state.find_state(topic.schema_id, topic.domain)
         if state is None or state.deleted:
             return None
-        document = self._definitions.topic(DeclaringFile.of(topic.schema_id, state, self._state.step))
+        document = self._definitions.topic(DeclaringFile.of(topic.schema_id, state, self.state.step))
         return document.kinds.get(kind) if kind else document.schema
 
     def find_commit_of_state(self, topic: TopicName) -> Commit | None:
         """Return the commit that brought the topic into its current state, or None if it was never declared."""
-        state = self._state.find_state(topic.schema_id, topic.domain)
+        state = self.state.find_state(topic.schema_id, topic.domain)
         return self._commit(state.since) if state else None
 
     def list_declared(self, path: str) -> list[TopicName | NamespaceName]:
         """Return the topics and namespaces that the file at `path` declares."""
         return [
             TopicName.parse(row.name) if row.schema_id else NamespaceName.parse(row.name)
-            for row in self._state.list_declarations_in(path)
+            for row in self.state.list_declarations_in(path)
         ]
 
     def find_topics_at(self, paths: Sequence[str]) -> frozenset[TopicName]:
@@ -496,16 +499,16 @@ class History:
         return frozenset(
             name
             for name in self._list_topic_names()
-            if (state := self._state.find_state(name.schema_id, name.domain)) and is_at(state.path, paths)
+            if (state := self.state.find_state(name.schema_id, name.domain)) and is_at(state.path, paths)
         )
 
     def was_interrupted(self, topic: TopicName) -> bool:
         """Return whether the topic had no schema for a time, after it had one."""
-        return self._state.had_gap(topic.schema_id, topic.domain)
+        return self.state.had_gap(topic.schema_id, topic.domain)
 
     def list_commits(self) -> list[str]:
         """Return the ids of the commits of the approved line, oldest first."""
-        return [self._commit(step).id for step in range(self._state.step + 1)]
+        return [self._commit(step).id for step in range(self.state.step + 1)]
 
     def trace_numbers(self, topic: TopicName) -> list[tuple[Commit, int | None, dict[str, int]]]:
         """Return each change of the version in force, oldest first: the commit, the number, and the numbers of the kinds of events.
@@ -513,7 +516,7 @@ class History:
         The number is None from a commit on that removed the schema.
         """
         changes: list[tuple[Commit, int | None, dict[str, int]]] = []
-        for step, state in self._state.list_states(topic.schema_id, topic.domain):
+        for step, state in self.state.list_states(topic.schema_id, topic.domain):
             number = None if state.deleted else state.number
             kinds = {} if state.deleted else state.numbers_by_kind
             if not changes or changes[-1][1:] != (number, kinds):
@@ -522,9 +525,9 @@ class History:
 
     def trace_topic(self, topic: TopicName) -> Iterator[tuple[Commit, Topic | None]]:
         """Yield each declaration that a topic had, oldest first, without its schema; None where none could be read."""
-        paths = self._state.list_declaring_files(topic.schema_id)
-        for step in sorted({step for path in paths for step in self._state.list_steps_at(path)}):
-            state = self._state.at_step(step).find_state(topic.schema_id, topic.domain)
+        paths = self.state.list_declaring_files(topic.schema_id)
+        for step in sorted({step for path in paths for step in self.state.list_steps_at(path)}):
+            state = self.state.at_step(step).find_state(topic.schema_id, topic.domain)
             if state is None or state.deleted:
                 yield self._commit(step), None
             else:
@@ -533,28 +536,28 @@ class History:
 
     def trace_namespaces(self) -> Iterator[tuple[Commit, Namespace]]:
         """Yield each declaration that a namespace in the current roots had, oldest first."""
-        paths = [path for path in self._state.list_declaring_files(None) if in_roots(path, self._project)]
-        for step in sorted({step for path in paths for step in self._state.list_steps_at(path)}):
-            state = self._state.at_step(step)
+        paths = [path for path in self.state.list_declaring_files(None) if in_roots(path, self.project)]
+        for step in sorted({step for path in paths for step in self.state.list_steps_at(path)}):
+            state = self.state.at_step(step)
             for declaration in state.list_declarations_of(None):
-                if declaration.path in paths and step in self._state.list_steps_at(declaration.path):
+                if declaration.path in paths and step in self.state.list_steps_at(declaration.path):
                     yield self._commit(step), self._definitions.read_namespace(declaration, state)
 
     # The entries of the catalog
 
     def _list_topic_names(self) -> list[TopicName]:
-        return sorted(TopicName.parse(f"{domain}://{schema_id}") for schema_id, domain in self._state.list_topics())
+        return sorted(TopicName.parse(f"{domain}://{schema_id}") for schema_id, domain in self.state.list_topics())
 
     def _read_topic(self, name: TopicName) -> Topic | None:
         """Read the topic with its current declaration in the current roots, or else its last, and its versions.
 
         If the version numbers depend on the installed protoc, every use of the schema and the versions raises the error.
         """
-        state = self._state.find_state(name.schema_id, name.domain)
+        state = self.state.find_state(name.schema_id, name.domain)
         if state is None:
             return None
         is_declared = not state.deleted and self._is_in_current_roots(name)
-        file = DeclaringFile.of(name.schema_id, state, self._state.step)
+        file = DeclaringFile.of(name.schema_id, state, self.state.step)
         if error := self.undecided.get(name.schema_id):
             undecided_versions = UndecidedVersions.of(error)
             if not is_declared:
@@ -567,8 +570,8 @@ class History:
             return replace(self._definitions.read_topic(file), schema=schema, versions=undecided_versions)
 
         topic = Topic(name) if state.deleted else self._definitions.read_topic(file)
-        rendering = topic.get_rendering(self._project.rendering)
-        kind_names = tuple(KindName(*kind_name) for kind_name in self._state.list_kind_names(name.schema_id))
+        rendering = topic.get_rendering(self.project.rendering)
+        kind_names = tuple(KindName(*kind_name) for kind_name in self.state.list_kind_names(name.schema_id))
         if kind_names:
             topic = replace(topic, kind_names=kind_names)
         versions = assign_kinds(self._read_versions(name.schema_id, rendering), topic)
@@ -577,7 +580,7 @@ class History:
             source = topic.source
             # A deleted topic has the place of its last declaration.
             last_step = state.since - 1
-            if state.deleted and (last_state := self._state.at_step(last_step).find_state(name.schema_id, name.domain)):
+            if state.deleted and (last_state := self.state.at_step(last_step).find_state(name.schema_id, name.domain)):
                 source = self._definitions.topic(DeclaringFile.of(name.schema_id, last_state, last_step)).source
             return Topic(
                 name, versions=versions, generation=generation, deleted=True, kind_names=kind_names, source=source
@@ -585,7 +588,7 @@ class History:
 
         current_schema = None
         kinds = []
-        rows = {row.number: row for row in self._state.list_versions(name.schema_id)}
+        rows = {row.number: row for row in self.state.list_versions(name.schema_id)}
         for key, number in state.numbers_by_kind.items() or [("", state.number)]:
             if number is None or (info := versions[number].info) is None:
                 continue
@@ -600,7 +603,7 @@ class History:
     def _read_versions(self, schema_id: str, rendering: ProtoRendering) -> Iterator[SchemaVersion]:
         """Yield the topic's versions; the tombstones before a generation have the commit that began the generation."""
         next_number = 0
-        for row in self._state.list_versions(schema_id):
+        for row in self.state.list_versions(schema_id):
             commit = self._commit(row.step)
             for number in range(next_number, row.number):
                 yield SchemaVersion(number, None, commit)
@@ -610,24 +613,24 @@ class History:
 
     def _is_in_current_roots(self, name: TopicName) -> bool:
         """Return whether a file in the current roots declares the topic, or the topic of this name in the other domain."""
-        declarations = self._state.list_declarations_of(name.schema_id)
-        return any(in_roots(declaration.path, self._project) for declaration in declarations)
+        declarations = self.state.list_declarations_of(name.schema_id)
+        return any(in_roots(declaration.path, self.project) for declaration in declarations)
 
     def _list_namespace_names(self) -> list[NamespaceName]:
-        names = [row.name for row in self._state.list_declarations_of(None) if in_roots(row.path, self._project)]
+        names = [row.name for row in self.state.list_declarations_of(None) if in_roots(row.path, self.project)]
         return list(dict.fromkeys(map(NamespaceName.parse, names)))
 
     def _read_namespace(self, name: NamespaceName) -> Namespace | None:
         """Read the current declaration of the namespace; of two declarations, the first by path."""
-        for declaration in self._state.list_declarations_of(None):
-            if declaration.name == str(name) and in_roots(declaration.path, self._project):
+        for declaration in self.state.list_declarations_of(None):
+            if declaration.name == str(name) and in_roots(declaration.path, self.project):
                 return self._definitions.read_namespace(declaration)
         return None
 
     def _list_former_names(self) -> list[NamespaceName | TopicName]:
         names = (
             TopicName.parse(name) if "://" in name else NamespaceName.parse(name)
-            for name in self._state.list_names_with_policies()
+            for name in self.state.list_names_with_policies()
         )
         return [name for name in names if self._read_former_policies(name)]
 
@@ -635,7 +638,7 @@ class History:
         """Return the last values of the policies that are no longer declared, or None if there are no such policies."""
         holder = self.catalog.get(name)
         current_policies = holder.policies.managed() if holder else {}
-        last_policies = self._state.find_last_policies(str(name)).managed()
+        last_policies = self.state.find_last_policies(str(name)).managed()
         former = Policies.of({key: value for key, value in last_policies.items() if key not in current_policies})
         return None if former == Policies() else former
 

@@ -247,34 +247,34 @@ class HistoryState:
 
     def read_ahead(self) -> None:
         """Read everything about this state at once; for many topics, queries for each of them take ten times as long."""
-        if not self._is_read_ahead:
-            with pause_garbage_collection():
-                self._read_all()
-            self._is_read_ahead = True
-
-    def _read_all(self) -> None:
-        names = {name_id: _decode_name(name) for name_id, name in self._select("SELECT id, name FROM name")}
-        self._ids = {name: name_id for name_id, name in names.items()}
-        # SQLite takes the other columns from the row with the maximum.
-        facts = self._select("SELECT kind, name, value, max(step) FROM fact WHERE step <= :step GROUP BY kind, name")
-        for kind, name_id, value, _ in facts:
-            self._facts[kind, names[name_id]] = _decode_fact(kind, names[name_id], value)
-        for kind, name_id, other in self._select("SELECT kind, name, other FROM link"):
-            self._links.setdefault((kind, names[name_id]), set()).add(names[other])
-        states = self._select(
-            "SELECT schema, domain, deleted, number, since, path, as_of, kinds, max(step) FROM topic_state "
-            "WHERE step <= :step GROUP BY schema, domain"
-        )
-        for name_id, domain, deleted, number, since, path, as_of, kinds, _ in states:
-            state = StateRow(bool(deleted), number, since, names[path], as_of, kinds)
-            self._states[names[name_id], DOMAINS[domain]] = state
-        versions = self._select(
-            "SELECT schema, number, step, type, path, digest, kind, is_plain FROM version WHERE step <= :step "
-            "ORDER BY schema, number"
-        )
-        for name_id, number, step, type_, path, digest, kind, is_plain in versions:
-            row = VersionRow(number, step, type_, names[path], digest, kind, bool(is_plain))
-            self._versions.setdefault(names[name_id], []).append(row)
+        if self._is_read_ahead:
+            return
+        with pause_garbage_collection():
+            names = {name_id: _decode_name(name) for name_id, name in self._select("SELECT id, name FROM name")}
+            self._ids = {name: name_id for name_id, name in names.items()}
+            # SQLite takes the other columns from the row with the maximum.
+            facts = self._select(
+                "SELECT kind, name, value, max(step) FROM fact WHERE step <= :step GROUP BY kind, name"
+            )
+            for kind, name_id, value, _ in facts:
+                self._facts[kind, names[name_id]] = _decode_fact(kind, names[name_id], value)
+            for kind, name_id, other in self._select("SELECT kind, name, other FROM link"):
+                self._links.setdefault((kind, names[name_id]), set()).add(names[other])
+            states = self._select(
+                "SELECT schema, domain, deleted, number, since, path, as_of, kinds, max(step) FROM topic_state "
+                "WHERE step <= :step GROUP BY schema, domain"
+            )
+            for name_id, domain, deleted, number, since, path, as_of, kinds, _ in states:
+                state = StateRow(bool(deleted), number, since, names[path], as_of, kinds)
+                self._states[names[name_id], DOMAINS[domain]] = state
+            versions = self._select(
+                "SELECT schema, number, step, type, path, digest, kind, is_plain FROM version WHERE step <= :step "
+                "ORDER BY schema, number"
+            )
+            for name_id, number, step, type_, path, digest, kind, is_plain in versions:
+                row = VersionRow(number, step, type_, names[path], digest, kind, bool(is_plain))
+                self._versions.setdefault(names[name_id], []).append(row)
+        self._is_read_ahead = True
 
     def copy(self) -> HistoryState:
         """Copy the database up to this step."""

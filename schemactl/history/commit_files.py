@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import posixpath
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from schemactl.declare.files import (
     shown,
     too_large,
 )
+from schemactl.declare.references import folders_above
 from schemactl.history.git import Blob, Repository
 from schemactl.history.git_environment import DIFF_INDEX, OPTIONS
 
@@ -425,9 +425,8 @@ def _read_attributes(
         output = repository.run(*check, standard_input=stdin, options=options)
     else:
         # Git before 2.40 cannot read the attributes of a commit, so its .gitattributes files are put into a temporary index.
-        folders = {""}.union(*(_folders_above(path) for path in paths))
-        attribute_paths = [posixpath.join(folder, ".gitattributes") for folder in folders]
-        entries = {path: files.entry(path) for path in attribute_paths}
+        folders = {""}.union(*map(folders_above, paths))
+        entries = {path: files.entry(path) for path in (f"{folder}.gitattributes" for folder in folders)}
         blobs = {path: entry.blob for path, entry in entries.items() if entry and entry.kind != "submodule"}
         repository.fetch_missing(blobs.values())
         records = "".join(f"100644 {blob}\t{path}\0" for path, blob in blobs.items())
@@ -439,11 +438,6 @@ def _read_attributes(
     # The output has path, attribute and value, for each path all attributes.
     values = iter(output.decode("utf-8", "surrogateescape").split("\0")[2::3])
     return {path: {name: next(values) for name in names} for path in paths}
-
-
-def _folders_above(path: str) -> Iterator[str]:
-    while path := dirname(path):
-        yield path
 
 
 def _find_line_end_attribute(values: Mapping[str, str], files: Files, path: str) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
@@ -75,15 +74,8 @@ _MERGE_REQUEST: Final = re.compile(r"^See merge request \S*?(!\d+)$")
 _NO_TITLE: Final = re.compile(r"[*#]|See merge request |[A-Za-z]+(?:-[A-Za-z]+)+: ")
 """Lines in the body of a merge commit that are not a title."""
 
-_USUAL_MESSAGE: Final = re.compile(
-    rb"(?P<subject>[^\x00-\x20\x7F](?:[^\x00-\x1F\x7F]*[^\x00-\x20\x7F])?)(?:\n(?:\n(?P<body>[^\x00-\x20\x7F][^\x00]*))?)?"
-)
-"""A message whose first line is the subject, and whose lines after a blank line are the body."""
-
 _TREE_MODES: Final = frozenset({b"40000", b"100644", b"100755", b"120000", b"160000"})
 """The modes of entries that Git writes into trees; it also reads others, from its first releases."""
-
-_USUAL_COMMITTER: Final = re.compile(rb"committer [^<>\x00-\x1F]+ <[^<>\x00-\x1F]*> (?P<time>\d{1,12}) [+-]\d{4}")
 
 _LOG_FORMAT: Final = (
     "--no-show-signature",
@@ -252,8 +244,18 @@ class Repository:
         while lines:
             total = accumulate(map(len, lines))
             count = max(1, sum(1 for _ in takewhile(lambda size: size <= _REQUEST_BYTES, total)))
-            # A group is read to its end before its first object is yielded, so that a caller cannot leave half a response behind.
-            yield from self._request_objects(lines[:count])
+            if self._objects is None:
+                # With a buffer, git writes the objects of a request together, which takes half the time.
+                self._objects = self.start("cat-file", "--batch-command", "--buffer")
+            try:
+                self._objects.write(b"%bflush\n" % b"".join(lines[:count]))
+                # A group is read to its end before its first object is yielded, so that a caller cannot leave half a response behind.
+                blobs = [_read_object(self._objects) for _ in lines[:count]]
+            except (BrokenPipeError, EOFError) as error:
+                words = self._objects.read_stderr()
+                self.close()
+                raise HistoryError(f"git stopped while it read objects: {words.strip()}", fix=FSCK) from error
+            yield from blobs
             del lines[:count]
 
     def blob(self, blob_id: str) -> Blob:
@@ -330,16 +332,11 @@ class Repository:
             [commit_object] = self.objects([f"{ref}^{{commit}}"])
             if commit_object is None or commit_object.id in self._commits:
                 return commit_object and self._commits[commit_object.id]
-            if not self.shallow and (commit := _parse_commit(commit_object)):
-                return commit
-        log_format = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct %P%x00%s%x00%b")
         try:
-            output = self.run("log", "-1", *log_format, "--end-of-options", f"{ref}^{{commit}}", "--")
+            output = self.run("log", "-1", *_LOG_FORMAT, f"{ref}^{{commit}}", "--")
         except GitFailed:
             return None
-        facts, subject, body = output.split(b"\0")
-        commit_id, time_s, *parents = facts.split(b" ")
-        return Commit(commit_id.decode(), parse_time(time_s), _find_title(subject, body, is_merge=len(parents) > 1))
+        return _parse_commit(*output.split(b"\0")).commit
 
     def list_folder(self, commit_id: str, folder: str) -> Mapping[str, TreeEntry]:
         """Return the entries of a folder of a commit by path; "" is its top. Each folder is listed once."""
@@ -480,18 +477,6 @@ class Repository:
             ) from failure
         self._present |= missing
 
-    def _request_objects(self, lines: Sequence[bytes]) -> list[Blob | None]:
-        if self._objects is None:
-            # With a buffer, git writes the objects of a request together, which takes half the time.
-            self._objects = self.start("cat-file", "--batch-command", "--buffer")
-        try:
-            self._objects.write(b"%bflush\n" % b"".join(lines))
-            return [_read_object(self._objects) for _ in lines]
-        except (BrokenPipeError, EOFError) as error:
-            words = self._objects.read_stderr()
-            self.close()
-            raise HistoryError(f"git stopped while it read objects: {words.strip()}", fix=FSCK) from error
-
 
 def log(
     repository: Repository, tip: str, since: str | None = None, *, walk: Literal["line", "rebased", "merges"] = "line"
@@ -510,11 +495,7 @@ def log(
         if token.startswith(b"\x01"):
             if logged:
                 yield logged
-            # Git prints no time if it cannot read the time of the commit.
-            commit_id, time_s, *parents = token[1:].decode().split(" ")
-            title = _find_title(next(tokens), next(tokens), is_merge=len(parents) > 1)
-            commit = Commit(commit_id, parse_time(time_s.encode()), title)
-            logged = LoggedCommit(commit, [], tuple(filter(None, parents)))
+            logged = _parse_commit(token, next(tokens), next(tokens))
         elif logged and token.lstrip(b"\n").startswith(b":"):
             # `:<mode before> <mode> <id before> <id> <status>`, then the path: split at spaces, as ids have 40 or 64 digits.
             _, mode, before, blob, _ = token.decode().split(" ")
@@ -525,24 +506,12 @@ def log(
         yield logged
 
 
-def _parse_commit(commit_object: Blob) -> Commit | None:
-    """Parse the object of a commit as `git log` does, or return None if only Git can print it: it is unusual, or in another encoding.
-
-    In a shallow clone, Git does not show all parents of an object.
-    """
-    header, separator, message = commit_object.content.partition(b"\n\n")
-    lines = header.split(b"\n")
-    committer_lines = [line for line in lines if line.startswith(b"committer ")]
-    has_encoding = any(line.startswith(b"encoding ") for line in lines)
-    usual_message = _USUAL_MESSAGE.fullmatch(message)
-    if not separator or len(committer_lines) != 1 or has_encoding or usual_message is None:
-        return None
-    committer = _USUAL_COMMITTER.fullmatch(committer_lines[0])
-    if committer is None:
-        return None
-    parent_count = sum(line.startswith(b"parent ") for line in lines)
-    title = _find_title(usual_message["subject"], usual_message["body"] or b"", is_merge=parent_count > 1)
-    return Commit(commit_object.id, parse_time(committer["time"]), title)
+def _parse_commit(facts: bytes, subject: bytes, body: bytes) -> LoggedCommit:
+    """Return the commit that _LOG_FORMAT printed, without its changes."""
+    # Git prints no time if it cannot read the time of the commit.
+    commit_id, time_s, *parents = facts.removeprefix(b"\x01").decode().split(" ")
+    title = _find_title(subject, body, is_merge=len(parents) > 1)
+    return LoggedCommit(Commit(commit_id, parse_time(time_s), title), [], tuple(filter(None, parents)))
 
 
 def _parse_tree(content: bytes, id_bytes: int) -> dict[str, TreeEntry] | None:
@@ -576,7 +545,7 @@ def _find_title(subject: bytes, body: bytes, *, is_merge: bool) -> str:
     return f"{title} ({number[1]})" if number and number[1] not in title else title
 
 
-def parse_time(digits: bytes) -> int:
+def parse_time(digits: str) -> int:
     """Convert the time that git prints to seconds since the epoch: 0 if git prints no time, at most LATEST_S."""
     if not digits.isdigit():
         return 0
@@ -611,7 +580,7 @@ def _create_open_error(directory: Path, words: str) -> HistoryError:
     if "safe.bareRepository" in problem:
         return UnnamedBareRepository(
             f"{directory} is a bare repository, and git may read one only if it is named",
-            fix=f"set GIT_DIR={shlex.quote(str(directory))}, if you trust its settings",
+            fix=f"set GIT_DIR={quote(str(directory))}, if you trust its settings",
         )
     if problem.startswith("not a git repository"):
         return HistoryError(

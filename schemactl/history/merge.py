@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import Final, NamedTuple
@@ -63,7 +62,6 @@ class Forked(NamedTuple):
         history_by_commit: the history if each commit of `branch` were approved by itself, on top of `approved`; None if not requested.
         branch: the commits of the work; None if the work has no commits or they were not requested.
         recorded: tenant/namespace/topic of the topics that get a version by one of these commits.
-        compare_with_base: returns the changes of files and their declarations since `merge_base`.
     """
 
     approved: History
@@ -71,7 +69,57 @@ class Forked(NamedTuple):
     history_by_commit: History | None = None
     branch: Branch | None = None
     recorded: frozenset[str] = frozenset()
-    compare_with_base: Callable[[Files, Declared], LocalChanges] = lambda _files, _declared: LocalChanges()
+
+    def compare_with_base(self, files: Files, declared: Declared) -> LocalChanges:
+        """Compare `files` and their declarations with the approved history at the merge base and now."""
+        repository, project = self.approved.repository, self.approved.project
+        state, base_state = self.approved.state, self.merge_base.state
+        merge = OwnOrApprovedFiles(repository, files, base=base_state, approved=state)
+        paths_by_topic = {
+            name: {topic.source.path, *declared.dependencies.get(name, ())}
+            for name, topic in declared.catalog.topics.items()
+            if topic.source
+        }
+        unchanged = frozenset(
+            name
+            for name, paths in paths_by_topic.items()
+            if (topic_state := base_state.find_state(name.schema_id, name.domain))
+            and (source := declared.catalog.topics[name].source)
+            and (topic_state.deleted, topic_state.path, topic_state.as_of) == (False, source.path, None)
+            and not any(map(merge.is_ours, paths))
+        )
+        if base_state.step == state.step and base_state.connection is state.connection:
+            return LocalChanges(unchanged)
+        combined: dict[TopicName, SchemaInfo | Topic | Problem | None] = {}
+        approved_paths = state.find_changed_paths(base_state)
+        definitions = Definitions(merge, include=Include.of(project))
+        of_both_sides = merge.list_topics_of_both_sides(paths_by_topic, approved_paths)
+        redeclared = {
+            name
+            for name, topic in declared.catalog.topics.items()
+            if topic.source and topic.source.path in approved_paths
+        }
+        for name in of_both_sides | redeclared:
+            document = merge.find_document(name, declared)
+            if document is None:
+                combined[name] = None
+            elif name in of_both_sides and document.declarations:
+                namespace = declared.catalog.namespaces.get(name.namespace_name)
+                defaults = namespace.schema_properties if namespace else EMPTY
+                document = document.with_default_properties(defaults)
+                rendering = document.topic.get_rendering(project.rendering)
+                results = [definitions.read(declaration, rendering) for declaration in document.declarations]
+                problems = [problem for result in results for problem in result.problems]
+                infos = [result.info for result in results if result.info]
+                if document.kinds and not problems:
+                    problems += find_kind_problems(document, infos)
+                if problems:
+                    combined[name] = problems[0]
+                elif document.kinds:
+                    combined[name] = with_kinds(replace(document.topic, schema=infos[-1]), document, infos)
+                else:
+                    combined[name] = infos[0] if infos else None
+        return LocalChanges(unchanged, combined)
 
 
 def read_forked(
@@ -109,9 +157,7 @@ def read_forked(
     history = History(repository, project, name, state)
     merge_base, base_state = _read_merge_base(repository, derivation, state, name, head=head, tip=tip)
     base = history if merge_base.id == tip.id else History(repository, project, name, base_state)
-    forked = Forked(
-        history, base, compare_with_base=functools.partial(_compare_files, repository, project, base_state, state)
-    )
+    forked = Forked(history, base)
     if branch is None or not branch.commits:
         return forked._replace(branch=branch)
     state_by_commit = derivation.derive_with(state, branch.commits)
@@ -120,61 +166,6 @@ def read_forked(
         branch=branch,
         recorded=state_by_commit.find_recorded_schemas(state.step),
     )
-
-
-def _compare_files(
-    repository: Repository,
-    project: Project,
-    base_state: HistoryState,
-    state: HistoryState,
-    files: Files,
-    declared: Declared,
-) -> LocalChanges:
-    """Compare `files` and their declarations with the approved history at the merge base and now."""
-    merge = OwnOrApprovedFiles(repository, files, base=base_state, approved=state)
-    paths_by_topic = {
-        name: {topic.source.path, *declared.dependencies.get(name, ())}
-        for name, topic in declared.catalog.topics.items()
-        if topic.source
-    }
-    unchanged = frozenset(
-        name
-        for name, paths in paths_by_topic.items()
-        if (topic_state := base_state.find_state(name.schema_id, name.domain))
-        and (source := declared.catalog.topics[name].source)
-        and (topic_state.deleted, topic_state.path, topic_state.as_of) == (False, source.path, None)
-        and not any(map(merge.is_ours, paths))
-    )
-    if base_state.step == state.step and base_state.connection is state.connection:
-        return LocalChanges(unchanged)
-    combined: dict[TopicName, SchemaInfo | Topic | Problem | None] = {}
-    approved_paths = state.find_changed_paths(base_state)
-    definitions = Definitions(merge, include=Include.of(project))
-    of_both_sides = merge.list_topics_of_both_sides(paths_by_topic, approved_paths)
-    redeclared = {
-        name for name, topic in declared.catalog.topics.items() if topic.source and topic.source.path in approved_paths
-    }
-    for name in of_both_sides | redeclared:
-        document = merge.find_document(name, declared)
-        if document is None:
-            combined[name] = None
-        elif name in of_both_sides and document.declarations:
-            namespace = declared.catalog.namespaces.get(name.namespace_name)
-            defaults = namespace.schema_properties if namespace else EMPTY
-            document = document.with_default_properties(defaults)
-            rendering = document.topic.get_rendering(project.rendering)
-            results = [definitions.read(declaration, rendering) for declaration in document.declarations]
-            problems = [problem for result in results for problem in result.problems]
-            infos = [result.info for result in results if result.info]
-            if document.kinds and not problems:
-                problems += find_kind_problems(document, infos)
-            if problems:
-                combined[name] = problems[0]
-            elif document.kinds:
-                combined[name] = with_kinds(replace(document.topic, schema=infos[-1]), document, infos)
-            else:
-                combined[name] = infos[0] if infos else None
-    return LocalChanges(unchanged, combined)
 
 
 class Merged(NamedTuple):
@@ -571,12 +562,16 @@ def merge_head_into(repository: Repository, project: Project, base: str) -> Prop
     Raises:
         HistoryError: the ref does not exist, nothing was committed, or the two conflict.
     """
-    name, tip = resolve_approved_ref(repository, project, base)
+    base_name, tip = resolve_approved_ref(repository, project, base)
     head = repository.commit("HEAD")
     if head is None or tip is None:
         raise HistoryError("--base plans for commits, and there is no commit here yet")
     options: tuple[str, ...] = OPTIONS
-    variables = _disable_merge_drivers(repository)
+    # Each merge driver of the settings is replaced with `false`: a conflict instead of a foreign program.
+    drivers = dict.fromkeys(name for name, _ in repository.settings(r"^merge\..*\.driver$"))
+    variables = {"GIT_CONFIG_COUNT": str(len(drivers))}
+    for index, name in enumerate(drivers):
+        variables |= {f"GIT_CONFIG_KEY_{index}": name, f"GIT_CONFIG_VALUE_{index}": "false"}
     if repository.promisor:
         # Git itself finds out which of the missing files of a partial clone it has to fetch for a merge.
         options = FETCH if repository.top else BARE_FETCH
@@ -589,10 +584,10 @@ def merge_head_into(repository: Repository, project: Project, base: str) -> Prop
         if failure.words.strip():
             raise
         raise HistoryError(
-            f"{head.short} cannot be merged into {name}: they conflict",
-            fix=f"`git merge {quote(name)}`, resolve the conflicts, and commit",
+            f"{head.short} cannot be merged into {base_name}: they conflict",
+            fix=f"`git merge {quote(base_name)}`, resolve the conflicts, and commit",
         ) from failure
-    message = f"{head.short} merged into {name}"
+    message = f"{head.short} merged into {base_name}"
     roles = {f"GIT_{role}_{key}": _AUTHOR for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
     dates = {f"GIT_{role}_DATE": f"@{tip.time_s} +0000" for role in ("AUTHOR", "COMMITTER")}
     tree_id = tree.decode().strip()
@@ -600,12 +595,3 @@ def merge_head_into(repository: Repository, project: Project, base: str) -> Prop
     commit = repository.commit(commit_id.decode().strip())
     assert commit  # noqa: S101  it was created here
     return ProposedMerge(commit, message)
-
-
-def _disable_merge_drivers(repository: Repository) -> dict[str, str]:
-    """Return variables that replace each merge driver of the settings with `false`: a conflict instead of a foreign program."""
-    names = dict.fromkeys(name for name, _ in repository.settings(r"^merge\..*\.driver$"))
-    variables = {"GIT_CONFIG_COUNT": str(len(names))}
-    for index, name in enumerate(names):
-        variables |= {f"GIT_CONFIG_KEY_{index}": name, f"GIT_CONFIG_VALUE_{index}": "false"}
-    return variables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
@@ -230,10 +230,13 @@ def renumber_for_target(
     `note` is called for versions that cannot be compared.
     """
     approved_catalog = forked.approved.catalog
-    for name, number in _list_incomparable_versions(record):
-        note(
-            f"{record.target}'s version {number} of {name} is not used in the comparison: its definition does not parse"
-        )
+    for name, recorded in sorted(record.topics.items()):
+        for entry in recorded.entries.values():
+            if entry.foreign and not entry.deleted and not _is_comparable(entry.foreign):
+                note(
+                    f"{record.target}'s version {entry.number} of {name} is not used in the comparison: its definition "
+                    "does not parse"
+                )
 
     def renumber(history: History) -> History:
         return history.with_catalog(with_target_numbers(history.catalog, record, approved_catalog))
@@ -303,13 +306,6 @@ def _to_target_number(number: int, on_target: Sequence[TargetVersion], approved:
     if target_version_number is None:
         return on_target[-1].number + 1 + number - len(approved)
     return target_version_number
-
-
-def _list_incomparable_versions(numbers: TargetNumbers) -> Iterator[tuple[TopicName, int]]:
-    for name, recorded in sorted(numbers.topics.items()):
-        for entry in recorded.entries.values():
-            if entry.foreign and not entry.deleted and not _is_comparable(entry.foreign):
-                yield name, entry.number
 
 
 def _is_comparable(info: SchemaInfo) -> bool:

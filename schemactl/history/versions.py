@@ -409,36 +409,32 @@ class CommitRecorder:
         """Append `commits`; `progress` is called for each, also while a large one is read, and at the end, even after an error."""
         done = 0
         try:
-            for commit in self._read_ahead(self._fetch_missing(commits) if self._repository.promisor else commits):
-                self._apply_commit(commit, partial(progress, done, None))
-                self._large_documents.clear()
-                done += 1
-                progress(done, None)
+            if self._repository.promisor:
+                commits = list(commits)
+                changes = [change for commit in commits for change in commit.changes if has_schema_file(change)]
+                self._repository.fetch_missing(change.blob for change in changes if self._is_needed(change.path))
+                # If a definition outside of the roots is needed, all others are fetched with it.
+                self._repository.fetch_later(change.blob for change in changes)
+            remaining = iter(commits)
+            while group := [*islice(remaining, _GROUP_COMMITS)]:
+                # To request declarations at once is faster than one by one.
+                self._repository.read_ahead(
+                    change.blob
+                    for commit in group
+                    for change in commit.changes
+                    if has_schema_file(change) and self._is_needed(change.path)
+                )
+                for commit in group:
+                    self._apply_commit(commit, partial(progress, done, None))
+                    self._large_documents.clear()
+                    done += 1
+                    progress(done, None)
         finally:
             progress(done, done)
 
     def close(self) -> None:
         """Remove temporary files."""
         self._digests.close()
-
-    def _fetch_missing(self, commits: Iterable[LoggedCommit]) -> list[LoggedCommit]:
-        """Return the commits, after the missing blobs of their declarations in a partial clone were fetched at once."""
-        commits = list(commits)
-        changes = [change for commit in commits for change in commit.changes if has_schema_file(change)]
-        self._repository.fetch_missing(change.blob for change in changes if self._is_needed(change.path))
-        # If a definition outside of the roots is needed, all others are fetched with it.
-        self._repository.fetch_later(change.blob for change in changes)
-        return commits
-
-    def _read_ahead(self, commits: Iterable[LoggedCommit]) -> Iterator[LoggedCommit]:
-        """Yield the commits in groups whose declarations are requested at once, which is faster than one by one."""
-        remaining = iter(commits)
-        while group := [*islice(remaining, _GROUP_COMMITS)]:
-            changes = chain.from_iterable(commit.changes for commit in group)
-            self._repository.read_ahead(
-                change.blob for change in changes if has_schema_file(change) and self._is_needed(change.path)
-            )
-            yield from group
 
     def _apply_commit(self, commit: LoggedCommit, on_save: Callable[[], None]) -> None:
         """Append a commit; `on_save` is called when a part of a large commit is saved."""
@@ -661,7 +657,12 @@ class CommitRecorder:
         if len(rows) > 1:
             # While files move from a previous root to a current one, both may declare the topic; the current one counts.
             rows = [row for row in rows if self._is_in_current_roots(row.path)] or rows
-        return [(self._read_topic_document(row), row.path) for row in rows]
+        sources = []
+        for row in rows:
+            entry = self._files.entry(row.path)
+            blob = row.blob or (entry.blob if entry and entry.kind == "file" else None)
+            sources.append((find_topic_document(self._read_documents(row.path, blob).documents, row), row.path))
+        return sources
 
     def _record_topics(
         self, schema_id: str, declared: Sequence[tuple[TopicDocument, str]], definitions: Definitions
@@ -717,12 +718,6 @@ class CommitRecorder:
             elif state.as_of is None:
                 # The topic's state before this step still counts.
                 self._writer.set_state(schema_id, domain, state._replace(as_of=self._writer.step - 1))
-
-    def _read_topic_document(self, declaration: DeclarationRow) -> TopicDocument:
-        current = self._files.entry(declaration.path)
-        blob = current.blob if current and current.kind == "file" else None
-        documents = self._read_documents(declaration.path, declaration.blob or blob).documents
-        return find_topic_document(documents, declaration)
 
 
 def read_include_at(repository: Repository, state: HistoryState, project: Project) -> Include:
