@@ -20,6 +20,8 @@ from schemactl.formats.protobuf.compatibility import WIRE_GROUPS, number_kinds
 from schemactl.formats.protobuf.defaults import has_same_default, print_default
 from schemactl.formats.protobuf.definition import Place, find_span
 from schemactl.formats.protobuf.descriptor import (
+    MAX_ENUM_NUMBER,
+    MAX_FIELD_NUMBER,
     EnumValue,
     File,
     Image,
@@ -40,11 +42,7 @@ WIRE_CARDINALITIES = {kinds.EXPLICIT: 1, kinds.IMPLICIT: 1, kinds.REQUIRED: 2, k
 
 WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {kinds.MAP: 4}
 
-MAX_FIELD_NUMBER = 2**29 - 1
-
 MAX_MESSAGE_SET_NUMBER = 2**31 - 2
-
-MAX_ENUM_NUMBER = 2**31 - 1
 
 _PROTO3_UPDATING = "https://developers.google.com/protocol-buffers/docs/proto3#updating"
 

@@ -94,49 +94,41 @@ def counterexample(
     There is no counterexample if only parsers of other languages misread (Java's, of open enums in proto2 files).
     """
     reader_class, writer_class = make_message_class(reader), make_message_class(writer)
-    for attempt in _list_attempts(incompatibility, reader.root, writer.root):
-        data = encode_enclosing(writer.root, attempt.path, attempt.body)
-        if data is None:
-            continue
-        message = writer_class.FromString(data)
-        result = _find_difference(attempt, message, reader_class, data)
-        if result:
-            return Counterexample(json_text(message), data, result)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """A message to try: `body` at the end of `path` (field numbers), and the fields to compare there.
-
-    `is_about_names` is whether the reader misreads a field because the field has another name there.
-    """
-
-    path: tuple[int, ...]
-    body: bytes
-    reader_fields: tuple[ProtoField, ...]
-    writer_fields: tuple[ProtoField, ...]
-    is_about_names: bool
-
-
-def _list_attempts(incompatibility: Incompatibility, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[_Attempt]:
-    """Yield messages of the writer that may show the incompatibility, the simplest first."""
-    for pair in iterate_pairs(reader=reader, writer=writer):
+    rule = incompatibility.rule
+    for pair in iterate_pairs(reader=reader.root, writer=writer.root):
         field_pairs = [
             (reader_field, writer_field)
             for reader_field, writer_field in pair.pair_fields()
             if _is_about(incompatibility, reader_field, pair)
-            and (writer_field is not None or incompatibility.rule == "MESSAGE_SAME_REQUIRED_FIELDS")
+            and (writer_field is not None or rule == "MESSAGE_SAME_REQUIRED_FIELDS")
         ]
         if not field_pairs:
             continue
-        reader_fields = tuple(reader_field for reader_field, _ in field_pairs)
-        writer_fields = tuple(writer_field for _, writer_field in field_pairs if writer_field is not None)
-        for body in _list_bodies(incompatibility.rule, pair.writer, writer_fields, reader_fields):
-            is_about_names = incompatibility.rule == "NUMBERS_SWAPPED" and any(
-                incompatibility.pointer == field.pointer for field in reader_fields
-            )
-            yield _Attempt(pair.path, body, reader_fields, writer_fields, is_about_names)
+        reader_fields = [reader_field for reader_field, _ in field_pairs]
+        writer_fields = [writer_field for _, writer_field in field_pairs if writer_field is not None]
+        has_other_name = rule == "NUMBERS_SWAPPED" and any(
+            incompatibility.pointer == field.pointer for field in reader_fields
+        )
+        # The simplest messages come first.
+        for body in _list_bodies(rule, pair.writer, writer_fields, reader_fields):
+            data = encode_enclosing(writer.root, pair.path, body)
+            if data is None:
+                continue
+            written_message = writer_class.FromString(data)
+            try:
+                read_message = parse_message(data, reader_class)
+            except ValueError as error:
+                difference = f"the message is rejected: {error}"
+            else:
+                writer_view, reader_view = (
+                    _get_inner_view(_make_view(message), pair.path) for message in (written_message, read_message)
+                )
+                difference = _find_difference(
+                    field_pairs, written=writer_view, read=reader_view, has_other_name=has_other_name
+                )
+            if difference:
+                return Counterexample(json_text(written_message), data, difference)
+    return None
 
 
 def _is_about(incompatibility: Incompatibility, field: ProtoField, pair: MessagePair) -> bool:
@@ -190,24 +182,37 @@ def _list_bodies(
                 yield required_fields + encode(field, value) * (2 if field.is_repeated else 1)
 
 
-def _find_difference(attempt: _Attempt, message: Message, reader_class: type[Message], data: bytes) -> str:
-    """Describe how the reader's parser reads `data` differently from the written `message`; "" if it does not."""
-    try:
-        read_message = parse_message(data, reader_class)
-    except ValueError as error:
-        return f"the message is rejected: {error}"
-    writer_view, reader_view = (_get_inner_view(_make_view(side), attempt.path) for side in (message, read_message))
-    for field, reader_field in zip(attempt.writer_fields, attempt.reader_fields, strict=False):
+def _find_difference(
+    field_pairs: Sequence[tuple[ProtoField, ProtoField | None]], *, written: View, read: View, has_other_name: bool
+) -> str:
+    """Describe how the reader's view of a message differs from the written one in pairs of fields; "" if it does not.
+
+    `has_other_name` is whether the reader misreads a field because the field has another name there.
+    """
+    for reader_field, field in field_pairs:
+        if field is None:
+            continue
         number = field.proto.number
-        written, read = writer_view.get(number), reader_view.get(number)
-        if written is None and read is None and not field.is_message and not field.is_repeated:
-            written, read = _get_default(field), _get_default(reader_field)
-        if written is not None and reader_field.name != field.name and attempt.is_about_names:
-            return f"field {number} is written as {field.name} = {_to_text(written)} and read as {reader_field.name}"
-        if isinstance(written, _Symbol) and isinstance(read, _Symbol) and written.name != read.name:
-            return f"field {number} ({reader_field.name}) is written as {written.name} and read as {read.name}"
-        if written != read:
-            return f"field {number} ({reader_field.name}) is read as {_to_text(read)}, and was written as {_to_text(written)}"
+        written_value, read_value = written.get(number), read.get(number)
+        if written_value is None and read_value is None and not field.is_message and not field.is_repeated:
+            written_value, read_value = _get_default(field), _get_default(reader_field)
+        if written_value is not None and reader_field.name != field.name and has_other_name:
+            return (
+                f"field {number} is written as {field.name} = {_to_text(written_value)} and read as {reader_field.name}"
+            )
+        if (
+            isinstance(written_value, _Symbol)
+            and isinstance(read_value, _Symbol)
+            and written_value.name != read_value.name
+        ):
+            return (
+                f"field {number} ({reader_field.name}) is written as {written_value.name} and read as {read_value.name}"
+            )
+        if written_value != read_value:
+            return (
+                f"field {number} ({reader_field.name}) is read as {_to_text(read_value)}, and was written as "
+                f"{_to_text(written_value)}"
+            )
     return ""
 
 

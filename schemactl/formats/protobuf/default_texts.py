@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TypeAlias
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from google.protobuf.text_encoding import CEscape
 
-from schemactl.formats.protobuf.java_descriptors import to_float32
+from schemactl.formats.protobuf.java_descriptors import Default, to_float32
 from schemactl.formats.protobuf.kinds import BOOL, BYTES, DOUBLE, ENUM, FLOAT, GROUP, MESSAGE, STRING, Kind
-
-Default: TypeAlias = bool | int | float | str | bytes
 
 _ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
 

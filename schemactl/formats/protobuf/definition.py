@@ -51,6 +51,8 @@ from schemactl.core.schema import Locator
 from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.protobuf.default_texts import normalize_float_default
 from schemactl.formats.protobuf.descriptor import (
+    MAX_ENUM_NUMBER,
+    MAX_FIELD_NUMBER,
     Element,
     EnumValue,
     File,
@@ -96,11 +98,6 @@ _NAMED_TYPES = (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENU
 _REPEATED = FieldDescriptorProto.LABEL_REPEATED
 _REQUIRED = FieldDescriptorProto.LABEL_REQUIRED
 
-_FIELD_NUMBER_LIMIT = 1 << 29
-"""One more than the highest field number: the exclusive end of `to max` in a message."""
-
-_MAX_ENUM_NUMBER = (1 << 31) - 1
-
 Place: TypeAlias = tuple[Element, str]
 """An element, and the label of a part of it, or "" for the whole element."""
 
@@ -138,15 +135,6 @@ class ProtoDefinition:
         of float defaults, and the content of protoc's own files do not count. Type names count as they were stored, with or without a leading dot.
         """
         return self.root.full_name, digest_files(self.image.files[name].stored_proto for name in self.reachable)
-
-    @cached_property
-    def adapted_files(self) -> list[FileDescriptorProto] | None:
-        """The reachable files as Python's protobuf accepts them, or None if it accepts the original files.
-
-        Raises:
-            InvalidSchema: if Python's protobuf cannot have their types.
-        """
-        return adapt_files(self.image, self.reachable)
 
 
 def parse(schema: bytes) -> ProtoDefinition:
@@ -286,7 +274,10 @@ def _read_image(data: bytes) -> Image:
         InvalidSchema: if it is not a descriptor set.
     """
     try:
-        if not _is_utf8(data):
+        try:
+            # protobuf's own parser of descriptors does not check that texts are UTF-8.
+            _make_strict_class().FromString(data)
+        except DecodeError:
             data = _rewrite_as_java_reads(data, FileDescriptorSet.DESCRIPTOR)
         files = FileDescriptorSet.FromString(data)
     except DecodeError as error:
@@ -296,15 +287,6 @@ def _read_image(data: bytes) -> Image:
     if not files.IsInitialized():
         raise InvalidSchema("an uninterpreted option lacks a required field")
     return Image.of(files)
-
-
-def _is_utf8(data: bytes) -> bool:
-    """Return whether all texts of a serialized descriptor set are UTF-8, which protobuf's own parser of descriptors does not check."""
-    try:
-        _make_strict_class().FromString(data)
-    except DecodeError:
-        return False
-    return True
 
 
 @cache
@@ -501,7 +483,7 @@ def adapt_for_python(schema: bytes) -> bytes:
     """
     definition = parse(schema)
     root, image = definition.root, definition.image
-    files = definition.adapted_files
+    files = adapt_files(image, definition.reachable)
     try:
         envelope = json.loads(schema)
         is_usual = base64.b64decode(envelope[ENVELOPE_KEYS[0]], validate=True) and envelope[ENVELOPE_KEYS[1]] in (
@@ -535,7 +517,14 @@ def find_span(place: Place) -> Span | None:
     elif label:
         features, rest = _LABELS[type(element)][label]
         prefix = (*element.path, *features)
-        span = file.places.span((*prefix, *rest)) or (_find_nearest_span(file, prefix, rest) if features else None)
+        path = (*prefix, *rest)
+        span = file.places.span(path)
+        if span is None and features:
+            # The first part below the path, or else the longest known part of the path below the features.
+            nearest_paths = [path[:length] for length in range(len(path), len(prefix) - 1, -1)]
+            if inner_path := file.places.first_below(path):
+                nearest_paths = [inner_path]
+            span = next(filter(None, map(file.places.span, nearest_paths)), None)
     else:
         span = file.places.span(element.path) if element.path else None
     message = element.message if isinstance(element, ProtoField) else element
@@ -543,16 +532,6 @@ def find_span(place: Place) -> Span | None:
         return span
     map_fields = (field for field in message.parent.fields().values() if field.type_name == message.full_name)
     return next((find_span((field, "type")) for field in map_fields), None)
-
-
-def _find_nearest_span(file: File, prefix: Path, rest: Path) -> Span | None:
-    """Return the position of the first part below the path, or else of the longest known part of the path below `prefix`."""
-    path = (*prefix, *rest)
-    inner_path = file.places.first_below(path)
-    if inner_path is not None:
-        return file.places.span(inner_path)
-    outer_paths = (path[:length] for length in range(len(path), len(prefix) - 1, -1))
-    return next(filter(None, map(file.places.span, outer_paths)), None)
 
 
 def find_place(image: Image, pointer: str) -> Place | None:
@@ -648,20 +627,7 @@ def field_path(pointer: str, *roots: ProtoMessage) -> str:
 
 
 def _find_path(root: ProtoMessage, element: Element) -> str:
-    paths = _list_paths(root)
-    match element:
-        case ProtoMessage() | ProtoEnum():
-            return paths.get(element.full_name, "")
-        case EnumValue():
-            return paths.get(element.enum.full_name, "")
-        case ProtoField() | Oneof() if element.message and element.message.full_name in paths:
-            step = _field_step(element) if isinstance(element, ProtoField) else f".{element.name}"
-            return paths[element.message.full_name] + step
-    return ""
-
-
-def _list_paths(root: ProtoMessage) -> dict[str, str]:
-    """Map each message and enum that the root reaches to its shortest path."""
+    """Return the shortest path of fields from `root` to an element, or "" if no field reaches it."""
     paths = {root.full_name: root.proto.name}
     queue = deque([root])
     while queue:
@@ -671,7 +637,15 @@ def _list_paths(root: ProtoMessage) -> dict[str, str]:
                 paths[field.type_name] = paths[message.full_name] + _field_step(field)
                 if field.is_message:
                     queue.append(field.message_type)
-    return paths
+    match element:
+        case ProtoMessage() | ProtoEnum():
+            return paths.get(element.full_name, "")
+        case EnumValue():
+            return paths.get(element.enum.full_name, "")
+        case ProtoField() | Oneof() if element.message and element.message.full_name in paths:
+            step = _field_step(element) if isinstance(element, ProtoField) else f".{element.name}"
+            return paths[element.message.full_name] + step
+    return ""
 
 
 def _field_step(field: ProtoField) -> str:
@@ -742,13 +716,13 @@ class _Printer:
         for enum in message.enum_type:
             lines += self._enum_lines(enum)
         for extension_range in message.extension_range:
-            last = "max" if extension_range.end == _FIELD_NUMBER_LIMIT else extension_range.end - 1
+            last = "max" if extension_range.end == MAX_FIELD_NUMBER + 1 else extension_range.end - 1
             options = _bracket_options(_list_options(extension_range.options))
             lines.append(f"extensions {extension_range.start} to {last}{options};")
         if message.extension:
             lines += self._extension_lines(message.extension)
         for reserved_range in message.reserved_range:
-            last = "max" if reserved_range.end == _FIELD_NUMBER_LIMIT else reserved_range.end - 1
+            last = "max" if reserved_range.end == MAX_FIELD_NUMBER + 1 else reserved_range.end - 1
             lines.append(f"reserved {reserved_range.start} to {last};")
         lines += self._reserved_name_lines(message.reserved_name)
         yield from _block_lines(f"message {message.name}", lines)
@@ -788,7 +762,7 @@ class _Printer:
             f"{value.name} = {value.number}{_bracket_options(_list_options(value.options))};" for value in enum.value
         ]
         for reserved_range in enum.reserved_range:
-            last = "max" if reserved_range.end == _MAX_ENUM_NUMBER else reserved_range.end
+            last = "max" if reserved_range.end == MAX_ENUM_NUMBER else reserved_range.end
             lines.append(f"reserved {reserved_range.start} to {last};")
         lines += self._reserved_name_lines(enum.reserved_name)
         return _block_lines(f"enum {enum.name}", lines)

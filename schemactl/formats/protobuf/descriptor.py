@@ -48,6 +48,8 @@ from schemactl.formats.protobuf.kinds import (
 MAX_FIELD_NUMBER = (1 << 29) - 1
 """The highest field number that fits into a tag."""
 
+MAX_ENUM_NUMBER = (1 << 31) - 1
+
 Path: TypeAlias = tuple[int, ...]
 """The field numbers and indices from a FileDescriptorProto to a part of it (`SourceCodeInfo.Location.path`)."""
 

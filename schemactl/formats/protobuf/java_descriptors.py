@@ -23,6 +23,7 @@ from google.protobuf.descriptor_pb2 import (
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.formats.avro.schema import JavaException, stack_overflow
+from schemactl.formats.protobuf.kinds import BOOL, BYTES, DOUBLE, ENUM, FLOAT, GROUP, MESSAGE, PACKABLE, STRING, Kind
 
 SymbolKind: TypeAlias = Literal["package", "message", "enum", "value", "field", "service", "method"]
 
@@ -30,22 +31,9 @@ _TYPES: Final = frozenset({"message", "enum"})
 _AGGREGATES: Final = frozenset({"message", "enum", "package", "service"})
 """The kinds of symbols in which a name without a leading dot is looked up."""
 
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_Type: TypeAlias = int
-_MESSAGE, _GROUP, _ENUM = (
-    FieldDescriptorProto.TYPE_MESSAGE,
-    FieldDescriptorProto.TYPE_GROUP,
-    FieldDescriptorProto.TYPE_ENUM,
-)
-_STRING, _BYTES, _BOOL = (
-    FieldDescriptorProto.TYPE_STRING,
-    FieldDescriptorProto.TYPE_BYTES,
-    FieldDescriptorProto.TYPE_BOOL,
-)
-_FLOAT, _DOUBLE = FieldDescriptorProto.TYPE_FLOAT, FieldDescriptorProto.TYPE_DOUBLE
 _REPEATED = FieldDescriptorProto.LABEL_REPEATED
-_NOT_PACKABLE: Final = frozenset({_STRING, _BYTES, _MESSAGE, _GROUP})
 
 _SIGNED_32: Final = frozenset(
     {FieldDescriptorProto.TYPE_INT32, FieldDescriptorProto.TYPE_SINT32, FieldDescriptorProto.TYPE_SFIXED32}
@@ -113,11 +101,16 @@ class JavaFile:
         self.name = proto.name
         self.package = proto.package
         self.symbols: dict[str, Symbol] = {}
-        self.visible_files: list[JavaFile] = []
+        visible_files: dict[JavaFile, None] = {}
         for dependency in dependencies:
-            if dependency not in self.visible_files:
-                self.visible_files.append(dependency)
-            self._import_publicly(dependency)
+            visible_files[dependency] = None
+            pending = dependency.public_files[::-1]
+            while pending:
+                public_file = pending.pop()
+                if public_file not in visible_files:
+                    visible_files[public_file] = None
+                    pending += public_file.public_files[::-1]
+        self.visible_files = list(visible_files)
         for file in self.visible_files:
             self._add_package(file)
 
@@ -185,16 +178,6 @@ class JavaFile:
         symbol = self.find(f"{self.package}.{name}" if self.package else name)
         return symbol if symbol is not None and symbol.kind == "message" and symbol.file is self else None
 
-    def _import_publicly(self, file: JavaFile) -> None:
-        visible_files = dict.fromkeys(self.visible_files)
-        pending = file.public_files[::-1]
-        while pending:
-            public_file = pending.pop()
-            if public_file not in visible_files:
-                visible_files[public_file] = None
-                pending += public_file.public_files[::-1]
-        self.visible_files = list(visible_files)
-
     def _add_package(self, file: JavaFile) -> None:
         name = file.package
         while name not in self.symbols:
@@ -207,7 +190,7 @@ class JavaFile:
         """Add a symbol (DescriptorPool.addSymbol)."""
         name = proto.name
         full_name = prefix + name
-        if not _IDENTIFIER.fullmatch(name):
+        if not IDENTIFIER.fullmatch(name):
             raise invalid_part(full_name, f'"{name}" is not a valid identifier.' if name else "Missing name.")
         old = self.symbols.get(full_name)
         if old is not None:
@@ -315,13 +298,13 @@ class JavaFile:
             if type_ is None:
                 if symbol.kind not in _TYPES:
                     raise invalid_part(full_name, f'"{field.type_name}" is not a type.')
-                type_ = _MESSAGE if symbol.kind == "message" else _ENUM
-            if type_ in (_MESSAGE, _GROUP):
+                type_ = MESSAGE if symbol.kind == "message" else ENUM
+            if type_ in (MESSAGE, GROUP):
                 if symbol.kind != "message":
                     raise invalid_part(full_name, f'"{field.type_name}" is not a message type.')
                 if field.HasField("default_value"):
                     raise invalid_part(full_name, "Messages can't have default values.")
-            elif type_ == _ENUM:
+            elif type_ == ENUM:
                 if symbol.kind != "enum":
                     raise invalid_part(full_name, f'"{field.type_name}" is not an enum type.')
                 enum = symbol
@@ -334,10 +317,10 @@ class JavaFile:
                 ),
                 f"{full_name}: the field has neither type nor type_name",
             )
-        elif type_ in (_MESSAGE, _GROUP, _ENUM):
+        elif type_ in (MESSAGE, GROUP, ENUM):
             raise invalid_part(full_name, "Field with message or enum type missing type_name.")
         is_repeated = field.label == _REPEATED
-        if field.options.packed and not (is_repeated and type_ not in _NOT_PACKABLE):
+        if field.options.packed and not (is_repeated and type_ in PACKABLE):
             raise invalid_part(full_name, "[packed = true] can only be specified for repeated primitive fields.")
         if field.HasField("default_value"):
             if is_repeated:
@@ -346,7 +329,7 @@ class JavaFile:
         if message.options.message_set_wire_format:
             if not field.HasField("extendee"):
                 raise invalid_part(full_name, "MessageSets cannot have fields, only extensions.")
-            if field.label != FieldDescriptorProto.LABEL_OPTIONAL or type_ != _MESSAGE:
+            if field.label != FieldDescriptorProto.LABEL_OPTIONAL or type_ != MESSAGE:
                 raise invalid_part(full_name, "Extensions of MessageSets must be optional messages.")
 
     def _link_extendee(self, extension: FieldDescriptorProto, full_name: str) -> DescriptorProto:
@@ -553,7 +536,7 @@ def _search_last_start(starts: Sequence[int], number: int) -> int:
 # Defaults
 
 
-def _check_default(field: FieldDescriptorProto, full_name: str, type_: _Type, enum: Symbol | None) -> None:
+def _check_default(field: FieldDescriptorProto, full_name: str, type_: Kind, enum: Symbol | None) -> None:
     if enum is not None:
         value = enum.file.find(f"{enum.full_name}.{field.default_value}")
         if value is None or value.kind != "value":
@@ -571,21 +554,21 @@ class EscapeError(ValueError):
     """An escape sequence in the default of a field of type bytes is invalid."""
 
 
-def parse_default(text: str, type_: _Type) -> Default:
+def parse_default(text: str, type_: Kind) -> Default:
     """Return the value of a default as Java parses it; `type_` is not an enum or a message.
 
     Raises:
         ValueError: if Java throws NumberFormatException.
         EscapeError: if Java throws InvalidEscapeSequenceException.
     """
-    if type_ == _STRING:
+    if type_ == STRING:
         return text
-    if type_ == _BYTES:
+    if type_ == BYTES:
         return _unescape(text)
-    if type_ == _BOOL:
+    if type_ == BOOL:
         return text.lower() == "true"
-    if type_ in (_FLOAT, _DOUBLE):
-        return _parse_float(text, single=type_ == _FLOAT)
+    if type_ in (FLOAT, DOUBLE):
+        return _parse_float(text, single=type_ == FLOAT)
     is_signed = type_ in _SIGNED_32 or type_ in _SIGNED_64
     return _parse_integer(text, bits=32 if type_ in _SIGNED_32 or type_ in _UNSIGNED_32 else 64, is_signed=is_signed)
 

@@ -19,6 +19,9 @@ ENUM = FieldDescriptorProto.TYPE_ENUM
 MESSAGE = FieldDescriptorProto.TYPE_MESSAGE
 GROUP = FieldDescriptorProto.TYPE_GROUP
 
+PACKABLE = frozenset(FieldDescriptorProto.Type.values()) - {STRING, BYTES, MESSAGE, GROUP}
+"""The kinds of lists that can be written in one piece."""
+
 MAP_KEYS = frozenset(FieldDescriptorProto.Type.values()) - {DOUBLE, FLOAT, BYTES, ENUM, MESSAGE, GROUP}
 """The kinds of keys of maps."""
 

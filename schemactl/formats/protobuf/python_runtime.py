@@ -6,7 +6,6 @@ The replacement omits the parts that do not change how messages are read: JSON n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
@@ -22,15 +21,24 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.formats.protobuf.descriptor import MAX_FIELD_NUMBER, File, Image, ProtoEnum, ProtoField, ProtoMessage
-from schemactl.formats.protobuf.kinds import ENUM, EXPLICIT, GROUP, IMPLICIT, MESSAGE, REPEATED, REQUIRED, STRING
+from schemactl.formats.protobuf.java_descriptors import IDENTIFIER
+from schemactl.formats.protobuf.kinds import (
+    ENUM,
+    EXPLICIT,
+    GROUP,
+    IMPLICIT,
+    MESSAGE,
+    PACKABLE,
+    REPEATED,
+    REQUIRED,
+    STRING,
+)
 
 _PRESENCES: Final[Mapping[str, FeatureSet.FieldPresence.ValueType]] = {
     REQUIRED: FeatureSet.LEGACY_REQUIRED,
     EXPLICIT: FeatureSet.EXPLICIT,
     IMPLICIT: FeatureSet.IMPLICIT,
 }
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SCALARS_WITH_PACKED: Final = frozenset(FieldDescriptorProto.Type.values()) - {9, 10, 11, 12}
 _OPTIONAL = FieldDescriptorProto.LABEL_OPTIONAL
 
 
@@ -139,7 +147,7 @@ class _Adapter:
         for number, index in oneofs.items():
             name = message.proto.oneof_decl[number].name
             is_unique = sum(other.name == name for other in message.proto.oneof_decl) == 1
-            is_name = bool(_IDENTIFIER.fullmatch(name)) and is_unique
+            is_name = bool(IDENTIFIER.fullmatch(name)) and is_unique
             taken = {field.name for field in message.proto.field}
             proto.oneof_decl.add(
                 name=name if is_name and name not in taken else f"oneof_{index}_of_{message.proto.name}"
@@ -183,7 +191,7 @@ class _Adapter:
                 features.field_presence = FeatureSet.EXPLICIT
         if field.kind == GROUP:
             features.message_encoding = FeatureSet.DELIMITED
-        if field.cardinality == REPEATED and proto.type in _SCALARS_WITH_PACKED and not _is_packed(field):
+        if field.cardinality == REPEATED and proto.type in PACKABLE and not _is_packed(field):
             features.repeated_field_encoding = FeatureSet.EXPANDED
         if field.features.utf8_validation == FeatureSet.NONE and field.kind == STRING:
             features.utf8_validation = FeatureSet.NONE

@@ -220,8 +220,7 @@ def _render_files(
     if rendering == "java":
         files = [protos[name] for name in order_like_java(names)]
     else:
-        print_file = _print_like_go if rendering == "go" else _print_like_python
-        files = [print_file(protos[name]) for name in names]
+        files = [_print_like_client(protos[name], rendering) for name in names]
     return _render_envelope(_encode_set(files), root_name, protos[file_name], rendering)
 
 
@@ -342,14 +341,15 @@ def _find_versioned_files(names: Iterable[str], rendering: ProtoRendering) -> di
 
 def _drop_default_json_names(image: Image, name: str, text: bytes) -> FileDescriptorProto:
     """Return a file of protoc's answer with only the JSON names that its text sets, as protoc writes it into generated classes."""
+    java_file = _read_java_files().get(name)
+    if java_file is not None:
+        return java_file
     file = image.files[name]
-    proto = FileDescriptorProto()
-    proto.CopyFrom(file.stored_proto)
-    if name in (java_files := _read_java_files()):
-        return java_files[name]
     # The runtimes have protoc's own files with all JSON names.
     if is_shipped(name):
-        return proto
+        return file.stored_proto
+    proto = FileDescriptorProto()
+    proto.CopyFrom(file.stored_proto)
     # Few texts set JSON names, and the places of a text are many.
     has_json_names = b"json_name" in text
     for field, path in iterate_fields(proto):
@@ -372,24 +372,16 @@ def _copy_without_defaults(file: FileDescriptorProto, *, keeps_json_names: bool 
     return proto
 
 
-def _print_like_go(file: FileDescriptorProto) -> FileDescriptorProto:
-    """Return a file as Go's protodesc.ToFileDescriptorProto prints it: with all JSON names."""
+def _print_like_client(file: FileDescriptorProto, rendering: ProtoRendering) -> FileDescriptorProto:
+    """Return a file as Go's protodesc.ToFileDescriptorProto prints it (with all JSON names), or as CopyToProto of Python's descriptors."""
+    print_default = print_go_default if rendering == "go" else print_python_default
     proto = FileDescriptorProto()
     proto.CopyFrom(file)
-    proto.ClearField("weak_dependency")
+    if rendering == "go":
+        proto.ClearField("weak_dependency")
     for field, _ in iterate_fields(proto):
-        if not field.HasField("json_name") or field.extendee:
+        if rendering == "go" and (not field.HasField("json_name") or field.extendee):
             field.json_name = default_json_name(field.name)
         if field.HasField("default_value") and field.type in FLOAT_KINDS:
-            field.default_value = print_go_default(field.default_value, field.type)
-    return proto
-
-
-def _print_like_python(file: FileDescriptorProto) -> FileDescriptorProto:
-    """Return a file as CopyToProto of Python's descriptors prints it."""
-    proto = FileDescriptorProto()
-    proto.CopyFrom(file)
-    for field, _ in iterate_fields(proto):
-        if field.HasField("default_value") and field.type in FLOAT_KINDS:
-            field.default_value = print_python_default(field.default_value, field.type)
+            field.default_value = print_default(field.default_value, field.type)
     return proto
