@@ -40,7 +40,7 @@ def read_revision(states: States, text: str | None, topics: Sequence[str], names
     """
     from schemactl import history
     from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
-    from schemactl.history.authors import list_authors, read_authors
+    from schemactl.history.git import list_authors, read_authors
 
     old_name, new_name = _parse_range(text, states)
     older, newer = (states.approved if name is None else states.read_history(name) for name in (old_name, new_name))

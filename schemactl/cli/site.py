@@ -58,7 +58,7 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
 def run_site(args: argparse.Namespace, context: Context) -> int:
     """Write the pages that changed, and remove pages of an earlier run that are no longer part of the site."""
     from schemactl.history import waivers_at
-    from schemactl.history.authors import read_authors
+    from schemactl.history.git import read_authors
     from schemactl.history.store import Store
     from schemactl.history.target_history import read_effective
     from schemactl.history.versions import encode_inputs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from io import BufferedReader, RawIOBase
@@ -504,6 +504,23 @@ def log(
             raise HistoryError(f"unexpected output of git log: {token[:80]!r}")
     if logged:
         yield logged
+
+
+def list_authors(repository: Repository, start: Commit | None, end: Commit) -> list[str]:
+    """Return the author of each commit that `end` has and `start` does not have."""
+    exclusion = [f"^{start.id}"] if start else []
+    output = repository.run("log", "--format=%aN", end.id, *exclusion, "--")
+    return output.decode("utf-8", "replace").splitlines()
+
+
+def read_authors(repository: Repository, commit_ids: Collection[str]) -> dict[str, str]:
+    """Map each commit id to the author of the commit."""
+    if not commit_ids:
+        return {}
+    id_lines = "".join(f"{commit_id}\n" for commit_id in sorted(commit_ids)).encode()
+    output = repository.run("log", "--no-walk=unsorted", "--format=%H %aN", "--stdin", standard_input=id_lines)
+    rows = (line.partition(" ") for line in output.decode("utf-8", "replace").splitlines())
+    return {commit_id: author for commit_id, _, author in rows}
 
 
 def _parse_commit(facts: bytes, subject: bytes, body: bytes) -> LoggedCommit:

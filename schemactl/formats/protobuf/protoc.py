@@ -207,21 +207,23 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
     """Yield protoc's answer to each definition: a descriptor set with source info, or the reason for its absence."""
     if not protos:
         return
-    site, include = _find_protoc()
     with tempfile.TemporaryDirectory(prefix="schemactl-protoc-") as folder:
-        jobs = [Path(folder, str(number)) for number in range(len(protos))]
-        problems = [_write_files(job, proto) for job, proto in zip(jobs, protos, strict=True)]
+        jobs = [
+            (Path(folder, str(number)), ["--include_imports", "--include_source_info", proto.entry])
+            for number, proto in enumerate(protos)
+        ]
+        problems = [_write_files(job, proto) for (job, _), proto in zip(jobs, protos, strict=True)]
         pending = [number for number, problem in enumerate(problems) if problem is None]
         codes: dict[int, str] = {}
         while pending:
-            answers = _run_jobs(site, include, [(jobs[number], _make_arguments(protos[number])) for number in pending])
+            answers = _run_jobs([jobs[number] for number in pending])
             codes.update(zip(pending, answers, strict=False))
             pending = pending[len(answers) :]
             if pending:
                 # The next job killed the process, or exceeded the time: its separate run has the whole time.
                 first, *pending = pending
-                codes[first] = "".join(_run_jobs(site, include, [(jobs[first], _make_arguments(protos[first]))]))
-        for number, (job, problem) in enumerate(zip(jobs, problems, strict=True)):
+                codes[first] = "".join(_run_jobs([jobs[first]]))
+        for number, ((job, _), problem) in enumerate(zip(jobs, problems, strict=True)):
             outcome = problem or _read_outcome(job, codes[number])
             if isinstance(outcome, InvalidSchema) and _depends_on_protoc(outcome, protos[number]):
                 fix = "install a release that compiles it: pip install --upgrade grpcio-tools"
@@ -249,18 +251,7 @@ def _has_edition(edition: str) -> bool:
     with tempfile.TemporaryDirectory(prefix="schemactl-protoc-") as folder:
         job = Path(folder, "0")
         _write_files(job, Proto("A", "a.proto", {"a.proto": text}))
-        return _run_jobs(*_find_protoc(), [(job, ["a.proto"])]) == ["0"]
-
-
-def _find_protoc() -> tuple[str, str]:
-    """Return the folder with the package grpc_tools, and the folder with protoc's own `.proto` files."""
-    spec = find_spec("grpc_tools")
-    if spec is None or not spec.submodule_search_locations:
-        raise SchemactlError(
-            "a .proto definition needs protoc, which is not installed", fix='pip install "pulsar-schemactl[proto]"'
-        )
-    package = Path(next(iter(spec.submodule_search_locations)))
-    return str(package.parent), str(package / "_proto")
+        return _run_jobs([(job, ["a.proto"])]) == ["0"]
 
 
 def _write_files(job: Path, proto: Proto) -> InvalidSchema | None:
@@ -277,10 +268,6 @@ def _write_files(job: Path, proto: Proto) -> InvalidSchema | None:
     return None
 
 
-def _make_arguments(proto: Proto) -> list[str]:
-    return ["--include_imports", "--include_source_info", proto.entry]
-
-
 def find_problem(proto: Proto) -> InvalidSchema | None:
     """Return the reason why the files cannot be given to protoc, or None if they can."""
     if sum(map(len, proto.sources.values())) > MAX_SOURCE_BYTES:
@@ -292,9 +279,19 @@ def find_problem(proto: Proto) -> InvalidSchema | None:
     return None
 
 
-def _run_jobs(site: str, include: str, jobs: Sequence[tuple[Path, Sequence[str]]]) -> list[str]:
-    """Return the exit codes of the jobs (folder and arguments), up to the first that kills the process or exceeds the time."""
-    command = [sys.executable, "-I", str(WORKER), site, include]
+def _run_jobs(jobs: Sequence[tuple[Path, Sequence[str]]]) -> list[str]:
+    """Return the exit codes of the jobs (folder and arguments), up to the first that kills the process or exceeds the time.
+
+    Raises:
+        SchemactlError: if protoc is not installed.
+    """
+    spec = find_spec("grpc_tools")
+    if spec is None or not spec.submodule_search_locations:
+        raise SchemactlError(
+            "a .proto definition needs protoc, which is not installed", fix='pip install "pulsar-schemactl[proto]"'
+        )
+    package = Path(next(iter(spec.submodule_search_locations)))
+    command = [sys.executable, "-I", str(WORKER), str(package.parent), str(package / "_proto")]
     with open_worker(command) as process:
         return process.answers(["\t".join([str(folder), *arguments]) + "\n" for folder, arguments in jobs], TIMEOUT_S)
 
@@ -305,7 +302,7 @@ def compile_files(folder: Path, names: Iterable[str]) -> FileDescriptorSet | Non
     Raises:
         SchemactlError: if protoc is not installed.
     """
-    codes = _run_jobs(*_find_protoc(), [(folder, [*names])])
+    codes = _run_jobs([(folder, [*names])])
     return FileDescriptorSet.FromString((folder / "out").read_bytes()) if codes == ["0"] else None
 
 

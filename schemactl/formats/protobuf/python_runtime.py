@@ -6,13 +6,12 @@ The replacement omits the parts that do not change how messages are read: JSON n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from google.protobuf.descriptor_pb2 import (
     EDITION_2023,
     DescriptorProto,
-    EnumDescriptorProto,
     FeatureSet,
     FieldDescriptorProto,
     FileDescriptorProto,
@@ -73,7 +72,12 @@ def _load(image: Image, names: Collection[str]) -> tuple[DescriptorPool, set[str
     adapted_names: set[str] = set()
     for name in names:
         file = image.files[name]
-        if not adapted_names.intersection(file.proto.dependency) and not _has_odd_map_entry(file):
+        # Python accepts some messages that have the option of map entries, but not their fields.
+        has_odd_map_entry = any(
+            isinstance(element, ProtoMessage) and element.proto.options.map_entry and not element.is_map_entry
+            for element in file.elements
+        )
+        if not adapted_names.intersection(file.proto.dependency) and not has_odd_map_entry:
             try:
                 pool.AddSerializedFile(file.proto.SerializeToString())
                 continue
@@ -88,14 +92,6 @@ def _load(image: Image, names: Collection[str]) -> tuple[DescriptorPool, set[str
     return pool, adapted_names
 
 
-def _has_odd_map_entry(file: File) -> bool:
-    """Return whether a message has the option of map entries, but not their fields; Python accepts some of these."""
-    return any(
-        isinstance(element, ProtoMessage) and element.proto.options.map_entry and not element.is_map_entry
-        for element in file.elements
-    )
-
-
 def _adapt_file(file: File, adapted_names: Collection[str]) -> FileDescriptorProto:
     """Return a file with the messages and enums of `file`; each enum of the files `adapted_names` is in a message without fields."""
     proto = FileDescriptorProto(name=file.name, package=file.proto.package, syntax="editions", edition=EDITION_2023)
@@ -105,17 +101,20 @@ def _adapt_file(file: File, adapted_names: Collection[str]) -> FileDescriptorPro
         for index, name in enumerate(proto.dependency)
         if name in {file.proto.dependency[public] for public in file.proto.public_dependency}
     )
-    adapter = _Adapter(adapted_names)
     adapted: dict[str, DescriptorProto] = {}
     for element in file.elements:
         parent = getattr(element, "parent", None)
+        siblings = proto.message_type if parent is None else adapted[parent.full_name].nested_type
         if isinstance(element, ProtoMessage):
-            siblings = proto.message_type if parent is None else adapted[parent.full_name].nested_type
-            adapted[element.full_name] = adapter.fill_message(siblings.add(), element)
+            adapted[element.full_name] = siblings.add(name=element.proto.name)
+            _fill_message(adapted[element.full_name], element, adapted_names)
         elif isinstance(element, ProtoEnum):
-            siblings = proto.message_type if parent is None else adapted[parent.full_name].nested_type
-            holder = siblings.add(name=_holder_name(element))
-            adapter.fill_enum(holder.enum_type.add(), element)
+            enum = siblings.add(name=_holder_name(element)).enum_type.add(name=element.proto.name)
+            numbers = [value.number for value in element.proto.value]
+            enum.options.allow_alias = len(set(numbers)) < len(numbers)
+            enum.options.features.enum_type = FeatureSet.OPEN if _is_open(element) else FeatureSet.CLOSED
+            for value in element.proto.value:
+                enum.value.add(name=value.name, number=value.number)
     return proto
 
 
@@ -124,81 +123,61 @@ def _holder_name(enum: ProtoEnum) -> str:
     return f"EnumOf_{enum.proto.name}"
 
 
-class _Adapter:
-    def __init__(self, adapted_names: Collection[str]) -> None:
-        self._adapted_names = adapted_names
+def _fill_message(proto: DescriptorProto, message: ProtoMessage, adapted_names: Collection[str]) -> None:
+    if message.is_map_entry and message.parent is not None:
+        users = [field for field in message.parent.fields().values() if field.type_name == message.full_name]
+        proto.options.map_entry = all(field.is_repeated for field in users)
+    if message.proto.options.message_set_wire_format:
+        proto.options.message_set_wire_format = True
+        proto.extension_range.add(start=4, end=(1 << 31) - 1)
+    field_names = {field.name for field in message.proto.field}
+    # The indices of the oneofs here by their indices in the original message.
+    oneofs: dict[int, int] = {}
+    for oneof in message.oneofs():
+        original_index, index, name = oneof.path[-1], len(oneofs), oneof.name
+        members = (field for field in message.proto.field if field.oneof_index == original_index)
+        if not any(map(_can_be_in_oneof, members)):
+            continue
+        oneofs[original_index] = index
+        is_unique = sum(other.name == name for other in message.proto.oneof_decl) == 1
+        if not is_unique or name in field_names or not IDENTIFIER.fullmatch(name):
+            name = f"oneof_{index}_of_{message.proto.name}"
+        proto.oneof_decl.add(name=name)
+    for field in message.fields().values():
+        _fill_field(proto.field.add(), field, oneofs, adapted_names)
 
-    def fill_message(self, proto: DescriptorProto, message: ProtoMessage) -> DescriptorProto:
-        proto.name = message.proto.name
-        if message.is_map_entry and message.parent is not None:
-            users = [field for field in message.parent.fields().values() if field.type_name == message.full_name]
-            proto.options.map_entry = all(field.is_repeated for field in users)
-        if message.proto.options.message_set_wire_format:
-            proto.options.message_set_wire_format = True
-            proto.extension_range.add(start=4, end=(1 << 31) - 1)
-        oneofs = {
-            oneof.path[-1]: index
-            for index, oneof in enumerate(
-                oneof
-                for oneof in message.oneofs()
-                if any(map(_can_be_in_oneof, self._list_members(message, oneof.path[-1])))
-            )
-        }
-        for number, index in oneofs.items():
-            name = message.proto.oneof_decl[number].name
-            is_unique = sum(other.name == name for other in message.proto.oneof_decl) == 1
-            is_name = bool(IDENTIFIER.fullmatch(name)) and is_unique
-            taken = {field.name for field in message.proto.field}
-            proto.oneof_decl.add(
-                name=name if is_name and name not in taken else f"oneof_{index}_of_{message.proto.name}"
-            )
-        for field in message.fields().values():
-            self._fill_field(proto.field.add(), field, oneofs)
-        return proto
 
-    def fill_enum(self, proto: EnumDescriptorProto, enum: ProtoEnum) -> None:
-        proto.name = enum.proto.name
-        numbers = [value.number for value in enum.proto.value]
-        proto.options.allow_alias = len(set(numbers)) < len(numbers)
-        proto.options.features.enum_type = FeatureSet.OPEN if _is_open(enum) else FeatureSet.CLOSED
-        for value in enum.proto.value:
-            proto.value.add(name=value.name, number=value.number)
-
-    def _fill_field(self, proto: FieldDescriptorProto, field: ProtoField, oneofs: dict[int, int]) -> None:
-        source = field.proto
-        proto.name, proto.number, proto.json_name = source.name, source.number, source.name
-        proto.type = MESSAGE if field.kind == GROUP else source.type
-        proto.label = FieldDescriptorProto.LABEL_REPEATED if source.label == 3 else _OPTIONAL
-        if field.kind == ENUM and field.enum.file.name in self._adapted_names:
-            scope, dot, name = field.type_name.rpartition(".")
-            proto.type_name = f".{scope}{dot}{_holder_name(field.enum)}.{name}"
-        elif source.type_name:
-            proto.type_name = source.type_name
-        if field.in_map_entry:
-            return
-        features = proto.options.features
-        is_member = _can_be_in_oneof(source) and source.oneof_index in oneofs
-        if is_member:
-            proto.oneof_index = oneofs[source.oneof_index]
-        if source.HasField("default_value") and proto.label == _OPTIONAL and not field.is_message:
-            proto.default_value = source.default_value
-        if proto.label == _OPTIONAL and not is_member:
-            features.field_presence = _PRESENCES[field.cardinality]
-            has_closed_enum = field.kind == ENUM and not _is_open(field.enum)
-            if field.cardinality == IMPLICIT and (
-                proto.HasField("default_value") or has_closed_enum or field.is_message
-            ):
-                features.field_presence = FeatureSet.EXPLICIT
-        if field.kind == GROUP:
-            features.message_encoding = FeatureSet.DELIMITED
-        if field.cardinality == REPEATED and proto.type in PACKABLE and not _is_packed(field):
-            features.repeated_field_encoding = FeatureSet.EXPANDED
-        if field.features.utf8_validation == FeatureSet.NONE and field.kind == STRING:
-            features.utf8_validation = FeatureSet.NONE
-
-    @staticmethod
-    def _list_members(message: ProtoMessage, index: int) -> Iterator[FieldDescriptorProto]:
-        return (field for field in message.proto.field if field.HasField("oneof_index") and field.oneof_index == index)
+def _fill_field(
+    proto: FieldDescriptorProto, field: ProtoField, oneofs: Mapping[int, int], adapted_names: Collection[str]
+) -> None:
+    source = field.proto
+    proto.name, proto.number, proto.json_name = source.name, source.number, source.name
+    proto.type = MESSAGE if field.kind == GROUP else source.type
+    proto.label = FieldDescriptorProto.LABEL_REPEATED if source.label == 3 else _OPTIONAL
+    if field.kind == ENUM and field.enum.file.name in adapted_names:
+        scope, dot, name = field.type_name.rpartition(".")
+        proto.type_name = f".{scope}{dot}{_holder_name(field.enum)}.{name}"
+    elif source.type_name:
+        proto.type_name = source.type_name
+    if field.in_map_entry:
+        return
+    features = proto.options.features
+    is_member = _can_be_in_oneof(source) and source.oneof_index in oneofs
+    if is_member:
+        proto.oneof_index = oneofs[source.oneof_index]
+    if source.HasField("default_value") and proto.label == _OPTIONAL and not field.is_message:
+        proto.default_value = source.default_value
+    if proto.label == _OPTIONAL and not is_member:
+        features.field_presence = _PRESENCES[field.cardinality]
+        has_closed_enum = field.kind == ENUM and not _is_open(field.enum)
+        if field.cardinality == IMPLICIT and (proto.HasField("default_value") or has_closed_enum or field.is_message):
+            features.field_presence = FeatureSet.EXPLICIT
+    if field.kind == GROUP:
+        features.message_encoding = FeatureSet.DELIMITED
+    if field.cardinality == REPEATED and proto.type in PACKABLE and not _is_packed(field):
+        features.repeated_field_encoding = FeatureSet.EXPANDED
+    if field.features.utf8_validation == FeatureSet.NONE and field.kind == STRING:
+        features.utf8_validation = FeatureSet.NONE
 
 
 def _can_be_in_oneof(field: FieldDescriptorProto) -> bool:
