@@ -47,7 +47,7 @@ def read_revision(states: States, text: str | None, topics: Sequence[str], names
     all_names = {*older.catalog.topics, *newer.catalog.topics}
     selected = select_known_topics(all_names, topics, [*namespaces], where="the two states")
     selected_namespaces = {name.namespace_name for name in selected} if topics or namespaces else None
-    if (changed_ids := newer.find_topics_changed_since(older)) is not None:
+    if (changed_ids := newer.find_changed_topics(older.tip.id if older.tip else None)) is not None:
         # Topics that no commit between the two states changes need not be read.
         selected = frozenset(name for name in selected if name.schema_id in changed_ids)
     former_names = (topic.renamed_from for name in selected if (topic := newer.catalog.topics.get(name)))

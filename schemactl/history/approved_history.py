@@ -334,14 +334,6 @@ class History:
 
     # Changes
 
-    def find_topics_changed_since(self, older: History) -> frozenset[str] | None:
-        """Collect the topics that commits after the tip of `older` concern, or None if that tip is not on this line.
-
-        Returns:
-            Their tenant/namespace/topic.
-        """
-        return self.find_changed_topics(older.tip.id if older.tip else None)
-
     def find_changed_topics(self, commit_id: str | None, *, with_namespaces: bool = False) -> frozenset[str] | None:
         """Collect the topics that commits after one of this line concern, or None if the commit is not on this line.
 

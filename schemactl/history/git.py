@@ -196,7 +196,6 @@ class Repository:
         # A command sees one state: a ref keeps the commit that it had when it was first resolved.
         self._commits: dict[str, Commit | None] = {}
         self._merge_bases: dict[tuple[str, str], Commit | None] = {}
-        self._folders: dict[tuple[str, str], dict[str, TreeEntry]] = {}
         self._trees: dict[str, dict[str, TreeEntry] | None] = {}
         # In a partial clone: the ids of all present objects, and of the objects to fetch with the next missing one.
         self._present: set[str] | None = None
@@ -339,16 +338,12 @@ class Repository:
         return _parse_commit(*output.split(b"\0")).commit
 
     def list_folder(self, commit_id: str, folder: str) -> Mapping[str, TreeEntry]:
-        """Return the entries of a folder of a commit by path; "" is its top. Each folder is listed once."""
-        key = (commit_id, folder)
-        if key not in self._folders:
-            entries = self._read_folder(commit_id, folder)
-            if entries is None:
-                # Without the slash, git would list the folder's own entry instead of its contents.
-                inside = [f"{folder}/"] if folder else []
-                entries = self._list_tree(commit_id, *inside)
-            self._folders[key] = entries
-        return self._folders[key]
+        """Return the entries of a folder of a commit by path; "" is its top."""
+        entries = self._read_folder(commit_id, folder)
+        if entries is not None:
+            return entries
+        # Without the slash, git would list the folder's own entry instead of its contents.
+        return self._list_tree(commit_id, *([f"{folder}/"] if folder else []))
 
     def list_below(self, commit_id: str, folder: str) -> Mapping[str, TreeEntry]:
         """Return the entries of a folder and of all folders in it, without the folders; a path that is not a folder lists itself."""

@@ -205,6 +205,7 @@ def test_an_interrupted_run_leaves_no_process_with_a_late_answer(monkeypatch: py
 
 
 def test_runs_at_the_same_time_leave_one_process() -> None:
+    protoc_process.close_idle()
     with ThreadPoolExecutor(4) as executor:
         list(executor.map(compile_new, [f"Parallel{number}" for number in range(8)]))
     assert len(list_idle_processes()) == 1
