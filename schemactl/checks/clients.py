@@ -305,11 +305,7 @@ def _find_breakages(client: Client, builds: list[ClientBuild], proposal: Proposa
         for build in builds
         for language in dict.fromkeys(languages)
         for breakage in find_changed_values(
-            [SchemaVersion(build.number or 0, build.info)],
-            proposal.schema,
-            strategy,
-            by_any_release=True,
-            language=language,
+            [SchemaVersion(build.number or 0, build.info)], proposal.schema, strategy, language=language
         )
         if breakage.incompatibility.is_error
     ]
@@ -329,7 +325,6 @@ def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[_Clien
             [version for version in proposal.versions if version.number != proposal.number],
             proposal.schema,
             _protect_clients(proposal.strategy),
-            by_any_release=True,
             language=client.known_language,
         )
         if breakage.incompatibility.is_error and (info := infos[breakage.against])
@@ -469,7 +464,7 @@ def _report_broken_client(
 def _suggest_way_out(proposal: Proposal, client: Client, build: ClientBuild) -> str:
     """Return an alternative fix that changes the client, as the end of a sentence."""
     suffix = "and merge it as a separate change."
-    breakages = find_changed_values(proposal.versions, proposal.schema, proposal.strategy, by_any_release=True)
+    breakages = find_changed_values(proposal.versions, proposal.schema, proposal.strategy)
     if any(breakage.incompatibility.is_error for breakage in breakages):
         # The strategy rejects the schema, regardless of the client.
         return "."

@@ -380,9 +380,7 @@ class _Facts:
             strategy = CompatibilityStrategy[direction + suffix]
             schemas_by_number = {version.number: version.info for version in row.versions}
             new_schema = row.schema
-            for breakage in (
-                find_changed_values(row.versions, new_schema, strategy, by_any_release=True) if new_schema else ()
-            ):
+            for breakage in find_changed_values(row.versions, new_schema, strategy) if new_schema else ():
                 old_schema = schemas_by_number[breakage.against]
                 if new_schema and old_schema and breakage.incompatibility.is_error:
                     return on_one_line(explain(breakage, new=new_schema, old=old_schema).reason)

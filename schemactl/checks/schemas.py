@@ -144,7 +144,7 @@ def locate_breakage(
 
 def remove_known_breakages(verdict: Verdict, proposal: Proposal, approved_schema: SchemaInfo) -> Verdict:
     """Return `verdict` without the breakages and misreadings of `approved_schema`, another text of the same version."""
-    known_breakages = {*find_changed_values(proposal.versions, approved_schema, proposal.strategy, by_any_release=True)}
+    known_breakages = {*find_changed_values(proposal.versions, approved_schema, proposal.strategy)}
     new_breakages = tuple(breakage for breakage in verdict.data if breakage not in known_breakages)
     new_misreadings = tuple(breakage for breakage in verdict.misread if breakage not in known_breakages)
     state = DataState.COMPATIBLE if verdict.data and not new_breakages else verdict.state

@@ -151,7 +151,7 @@ def find_unreadable_versions(
     strategy = CompatibilityStrategy[f"{direction}_TRANSITIVE"]
     versions_by_number = {version.number: version for version in against}
     rules = language if role == "consumer" else ""
-    for breakage in find_changed_values(against, info, strategy, by_any_release=True, language=rules):
+    for breakage in find_changed_values(against, info, strategy, language=rules):
         version = versions_by_number[breakage.against]
         if version.info is not None:
             explanation = explain(breakage, new=info, old=version.info)

@@ -96,9 +96,7 @@ def judge_data(
     in_force: int | None = None,
 ) -> DataVerdict:
     """Return the effect of `new` on data; see `judge` for the arguments."""
-    verdict = _compare_versions(
-        existing, new, strategy, by_any_release=by_any_release, in_force=in_force, release=release
-    )
+    verdict = _compare_versions(existing, new, strategy, release=None if by_any_release else release, in_force=in_force)
     if strategy not in TRANSITIVE:
         return verdict
     breakages = (*verdict.data, *verdict.misread)
@@ -106,23 +104,18 @@ def judge_data(
 
 
 def find_breakages(
-    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, by_any_release: bool = False
+    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy
 ) -> tuple[Breakage, ...]:
     """Return every way in which `new` breaks a reader that `strategy` protects; empty if a definition does not parse.
 
-    The newest version comes first; for each version, new_reads_old precedes old_reads_new. A definition parses if the newest release
-    accepts its names, or any release with `by_any_release`.
+    The newest version comes first; for each version, new_reads_old precedes old_reads_new. A definition parses if any release accepts
+    its names.
     """
-    return _compare_versions(existing, new, strategy, by_any_release=by_any_release).data
+    return _compare_versions(existing, new, strategy).data
 
 
 def find_changed_values(
-    existing: Sequence[SchemaVersion],
-    new: SchemaInfo,
-    strategy: CompatibilityStrategy,
-    *,
-    by_any_release: bool = False,
-    language: str = "",
+    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, language: str = ""
 ) -> tuple[Breakage, ...]:
     """Return every way in which a reader that `strategy` protects fails or gets another value than the written one.
 
@@ -131,7 +124,7 @@ def find_changed_values(
     """
     if formats.spec(new).has_client_rules(language):
         return _find_client_breakages(existing, new, strategy, language)
-    verdict = _compare_versions(existing, new, strategy, by_any_release=by_any_release)
+    verdict = _compare_versions(existing, new, strategy)
     approved: tuple[Breakage, ...] = ()
     if strategy in TRANSITIVE:
         approved = _select_approved(verdict.misread, existing, new, _list_directions(strategy))
@@ -172,16 +165,18 @@ def _compare_versions(
     new: SchemaInfo,
     strategy: CompatibilityStrategy,
     *,
-    by_any_release: bool,
-    in_force: int | None = None,
     release: Release | None = None,
+    in_force: int | None = None,
 ) -> DataVerdict:
-    """Compare `new` with the versions that `strategy` protects, without regard to earlier approvals of its breakages."""
+    """Compare `new` with the versions that `strategy` protects, without regard to earlier approvals of its breakages.
+
+    A definition parses if the newest release or `release` accepts its names, or any release if `release` is None.
+    """
     directions = _list_directions(strategy)
     versions = _select_protected(existing, strategy, in_force)
     try:
         same_type = [old for _, old in versions if old.type is new.type]
-        if not by_any_release:
+        if release is not None:
             for info in (new, *same_type):
                 formats.spec(info).require_newest(info, or_release=release)
         if not same_type:

@@ -280,7 +280,7 @@ def find_breaks(
     new = version.info
     if new is None:
         return
-    breakages = find_changed_values(existing, new, strategy, by_any_release=True)
+    breakages = find_changed_values(existing, new, strategy)
     groups: dict[tuple[str, str, Direction], list[Breakage]] = {}
     for breakage in breakages:
         incompatibility = breakage.incompatibility
