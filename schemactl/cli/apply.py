@@ -262,7 +262,7 @@ def _remake_plan(receipt: Receipt, target: OpenTarget, file: str, results: list[
     names = {"topic": scope["topics"], "namespace": scope["namespaces"]}
     options = argparse.Namespace(**names, numbers=file, results=results, **receipt.options)
     if receipt.lists is None:
-        request = PlanRequest.of(target, options)
+        request = PlanRequest.for_target(target, options)
         return request.plan(request.observe())
     git = rename_catalog(target.approved.full_history.catalog, target.names)
     lists = lists_of(receipt.lists, path=resolve_relative_path(file, target.context), git=git)

@@ -13,7 +13,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.json_lines import answer_standard_input, parse_nanoseconds, read_options, recursion_depth
 from schemactl.cli.parser import Parser, add_options, add_timeout
 from schemactl.cli.reading_setup import NESTING_DEPTHS, STRICT_OPTION, add_numbers_of, note_absent_fields, read_setup
-from schemactl.cli.target_selection import EnvironmentTarget
+from schemactl.cli.target_selection import has_target_option
 from schemactl.cli.topic_selection import PART_HELP, choose, find_version, parse_version_bytes, resolve_relative_path
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.schema import Release
@@ -98,10 +98,9 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     require_codec()
     if args.jsonl:
         single_message_options = ("topic", "version", "version_bytes", "base64", "file", "key_base64")
-        target = args.target is not None and not isinstance(args.target, EnvironmentTarget)
         if (
             any(getattr(args, name) is not None for name in single_message_options)
-            or target
+            or has_target_option(args)
             or args.strict
             or args.json_defaults
         ):
@@ -262,8 +261,7 @@ def _find_container(args: argparse.Namespace, context: Context) -> Path | None:
                 fix="to decode it as a payload, name its version with --version",
             )
         return None
-    has_target = args.target is not None and not isinstance(args.target, EnvironmentTarget)
-    if has_version or has_target or args.key_base64 is not None or args.json_defaults:
+    if has_version or has_target_option(args) or args.key_base64 is not None or args.json_defaults:
         raise UsageError(
             f"{args.file} is an Avro container file, which has its own schema: leave --version, --target, --key-base64 and "
             "--json-defaults out"

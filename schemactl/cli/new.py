@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
@@ -114,7 +114,7 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
     copied_files: dict[str, bytes] = {}
     if args.kind == "namespace":
         namespace = _parse_name(NamespaceName.parse, args.name)
-        _require_new(namespace, catalog.namespaces)
+        _require_new(catalog.namespaces.get(namespace))
         folder = new_declarations.namespace_folder(namespace, catalog, project)
         texts = new_declarations.namespace_files(namespace, folder, args.strategy or "", metadata)
         next_command = f"schemactl new topic {namespace}/NAME"
@@ -180,7 +180,8 @@ def _resolve_topic_name(text: str, catalog: Catalog) -> TopicName:
             f"no file declares the namespace {namespace}{did_you_mean(str(namespace), map(str, catalog.namespaces))}",
             fix=f"schemactl new namespace {namespace}",
         )
-    _require_new(name, {other: topic for other, topic in catalog.topics.items() if other.schema_id == name.schema_id})
+    same_topics = [topic for other, topic in catalog.topics.items() if other.schema_id == name.schema_id]
+    _require_new(catalog.topics.get(name) or next(iter(same_topics), None))
     return name
 
 
@@ -191,11 +192,8 @@ def _parse_name(parse: Callable[[str], N], text: str) -> N:
         raise UsageError(str(error)) from None
 
 
-def _require_new(name: TopicName | NamespaceName, declared_by_name: Mapping[Any, Topic | Namespace]) -> None:
+def _require_new(declared: Topic | Namespace | None) -> None:
     """Raise UsageError if a file declares the namespace, or the topic in either domain."""
-    declared = declared_by_name.get(name) or (
-        next(iter(declared_by_name.values()), None) if isinstance(name, TopicName) else None
-    )
     if declared:
         raise UsageError(f"{declared.name} is declared already, at {declared.source}")
 

@@ -269,7 +269,7 @@ def make_plans(
         yield (
             targets,
             run_for_each_target(
-                targets, lambda target: PlanRequest.of(target, args), PlanRequest.observe, PlanRequest.plan
+                targets, lambda target: PlanRequest.for_target(target, args), PlanRequest.observe, PlanRequest.plan
             ),
         )
 
@@ -297,7 +297,7 @@ class PlanRequest:
     results: NamedResults
 
     @classmethod
-    def of(cls, target: OpenTarget, args: argparse.Namespace) -> PlanRequest:
+    def for_target(cls, target: OpenTarget, args: argparse.Namespace) -> PlanRequest:
         """Return the request of the options `args`.
 
         Raises:

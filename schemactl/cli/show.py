@@ -15,7 +15,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.effective_values import show_effective
 from schemactl.cli.parser import add_format, add_options, add_timeout
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
-from schemactl.cli.target_selection import EnvironmentTarget, add_target
+from schemactl.cli.target_selection import add_target, has_target_option
 from schemactl.cli.topic_selection import find_number_in_force
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.findings import Breakage
@@ -87,7 +87,7 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
     if args.effective:
         show_effective(args, context)
         return 0
-    if args.target is not None and not isinstance(args.target, EnvironmentTarget):
+    if has_target_option(args):
         raise UsageError("--target requires --effective: a definition is the same on every target")
     states = States(context, [args.topic])
     chosen, history = states.find_definition(args.topic), states.approved

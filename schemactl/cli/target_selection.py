@@ -51,6 +51,11 @@ def read_environment_target() -> EnvironmentTarget | None:
     return EnvironmentTarget(name) if name else None
 
 
+def has_target_option(args: argparse.Namespace) -> bool:
+    """Return whether the command line names a target, and not the environment."""
+    return args.target is not None and not isinstance(args.target, EnvironmentTarget)
+
+
 def add_target(
     parser: argparse.ArgumentParser,
     help_text: str = "one of the approved project file's targets (default: $SCHEMACTL_TARGET, or the only one)",
