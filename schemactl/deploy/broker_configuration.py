@@ -173,9 +173,13 @@ def _compare_checkers(
             name in OPTIONAL_CHECKERS,
             find_checked_type(name),
         )
-        namespaces = tuple(
-            sorted({topic.name.namespace_name for topic in topics if schema_type and _has_type(topic, schema_type)})
-        )
+        # The checker of the type compares versions of these topics; a KEY_VALUE may contain any type.
+        namespaces = {
+            topic.name.namespace_name
+            for topic in topics
+            for schema in ([kind.schema for kind in topic.kinds] if topic.kinds else [topic.schema])
+            if schema_type and schema and schema.type in (schema_type, SchemaType.KEY_VALUE)
+        }
         if is_optional or name in DEFAULT_CHECKERS:
             key = "protobuf: {checkers: [...]}" if is_optional else "defaults: {excluded_checkers: [...]}"
             fix = (
@@ -185,13 +189,7 @@ def _compare_checkers(
         else:
             fix = "install a package that predicts it: `schemactl docs how-to/serve`"
         full_name = CHECKER_PACKAGE + name if "." not in name else name
-        yield BrokerDifference(CHECKERS_KEY, not is_listed, is_listed, fix, namespaces, full_name)
-
-
-def _has_type(topic: Topic, schema_type: SchemaType) -> bool:
-    """Return whether the checker of the type compares versions of the topic; a KEY_VALUE may contain any type."""
-    schemas = [kind.schema for kind in topic.kinds] if topic.kinds else [topic.schema]
-    return any(schema is not None and schema.type in (schema_type, SchemaType.KEY_VALUE) for schema in schemas)
+        yield BrokerDifference(CHECKERS_KEY, not is_listed, is_listed, fix, tuple(sorted(namespaces)), full_name)
 
 
 def comparison_values(comparison: BrokerComparison | None) -> dict[str, Any] | None:

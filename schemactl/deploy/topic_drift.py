@@ -103,6 +103,10 @@ class TopicAndPolicyDrift:
         }
         declared = find_scope(self.compared).namespaces
         namespaces = {name: namespace for name, namespace in self.state.catalog.namespaces.items() if name in declared}
+        # Schemas or recorded numbers show that a missing namespace existed.
+        known_namespaces = {name.namespace_name for name in self.advice.lost} | {
+            name.namespace_name for name, topic in self.state.catalog.topics.items() if topic.versions
+        }
         missing: set[NamespaceName | TopicName] = set()
         for change in find_changes(Catalog(namespaces, managed), self.compared):
             match change:
@@ -114,7 +118,7 @@ class TopicAndPolicyDrift:
                         "the registry does not have this namespace",
                         "the registry does not show whether it ever existed",
                         self.advice.advise_to_apply(name, "creates it"),
-                        is_pending=not self._has_left_schemas(name)
+                        is_pending=name not in known_namespaces
                         and (self.applied is None or self.applied(name) is None),
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
@@ -230,11 +234,6 @@ class TopicAndPolicyDrift:
             ways,
             state=Acceptance(policies=Policies.of({policy: value})),
         )
-
-    def _has_left_schemas(self, name: NamespaceName) -> bool:
-        """Return whether schemas or recorded numbers show that a missing namespace existed."""
-        names = {*self.advice.lost, *(topic.name for topic in self.state.catalog.topics.values() if topic.versions)}
-        return any(topic_name.namespace_name == name for topic_name in names)
 
     def _had_policy(self, name: NamespaceName | TopicName, policy: str, value: object) -> bool:
         """Return whether Git had approved that value at the last known apply, or False without any trace of an apply."""

@@ -111,7 +111,28 @@ class VersionDrift:
         elif registered and entries:
             yield from self._compare_missing_versions(name, pairs, entries)
         elif registered and not registered.deleted:
-            yield self._make_lost_schema_item(name, topic)
+            retained = self.state.retained.get(name)
+            refusal = refuse_lost_schemas(name, retained, self.advice) if retained else None
+            if refusal:
+                fix = refusal.fix
+            elif name in self.advice.refusals:
+                fix = self.advice.advise_to_unblock(name)
+            else:
+                fix = (
+                    f"{self.advice.advise_to_apply(name, 'registers them')}\n{self.advice.format_rebuild(name)}: if messages of old versions are "
+                    "still to be read, it gives them the numbers they had"
+                )
+            yield DriftItem(
+                name,
+                DriftKind.MISSING_VERSIONS,
+                f"the topic exists without a schema; Git has {format_versions(topic.versions)}"
+                + (f". {refusal.message}" if refusal else ""),
+                "nothing was ever applied, or the schema was deleted together with its topic, which was then created "
+                "again (a connecting client is enough for that), or was deleted by force; the registry does not show which",
+                fix,
+                # Without a trace of an apply, the topic may have been deleted and created again.
+                is_pending=refusal is None and self.applied is not None and was_never_applied(name, self.applied),
+            )
 
     def _make_foreign_item(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
         if topic.kind_names and entry.info:
@@ -277,26 +298,6 @@ class VersionDrift:
                 is_pending=self.applied is not None
                 and applied_numbers.isdisjoint(version.number for version in missing),
             )
-
-    def _make_lost_schema_item(self, name: TopicName, topic: Topic) -> DriftItem:
-        retained = self.state.retained.get(name)
-        lost = refuse_lost_schemas(name, retained, self.advice) if retained else None
-        return DriftItem(
-            name,
-            DriftKind.MISSING_VERSIONS,
-            f"the topic exists without a schema; Git has {format_versions(topic.versions)}"
-            + (f". {lost.message}" if lost else ""),
-            "nothing was ever applied, or the schema was deleted together with its topic, which was then created "
-            "again (a connecting client is enough for that), or was deleted by force; the registry does not show which",
-            lost.fix
-            if lost
-            else self.advice.advise_to_unblock(name)
-            if name in self.advice.refusals
-            else f"{self.advice.advise_to_apply(name, 'registers them')}\n{self.advice.format_rebuild(name)}: if messages of old versions are still to be "
-            "read, it gives them the numbers they had",
-            # Without a trace of an apply, the topic may have been deleted and created again.
-            is_pending=lost is None and self.applied is not None and was_never_applied(name, self.applied),
-        )
 
     def _make_mismatch_item(self, name: TopicName, mismatches: TopicMismatches) -> DriftItem:
         return DriftItem(

@@ -55,9 +55,7 @@ class StoredNamespace:
     """A namespace.
 
     Attributes:
-        policies: the policies.
         auto_update_strategy: the meaning of the deprecated policy.
-        properties: the properties.
         bundles: the boundaries of its bundles, or empty if they are the broker's default.
     """
 
@@ -477,7 +475,7 @@ class EmbeddedRegistry(Relaxing):
         The topic is created on demand. The registry has no clients and messages, so these are arguments.
 
         Args:
-            topic: the topic to connect to.
+            topic: the topic.
             role: the role of the client.
             client: the schema of the client, or None.
             producers: the number of connected producers.

@@ -40,6 +40,7 @@ UNDEFINED = CompatibilityStrategy.UNDEFINED
 _DATA: Final = "org.apache.pulsar.common.policies.data"
 
 _Place = Literal["namespace", "topic", "creation"]
+"""The endpoint of a setting: of a namespace, of a topic, or the creation of a namespace."""
 
 _RETENTION, _TTL, _COMPACTION = "retention_policies", "message_ttl_in_seconds", "compaction_threshold"
 _DEDUPLICATION, _INACTIVE_TOPICS = "deduplicationEnabled", "inactive_topic_policies"
@@ -164,11 +165,7 @@ def set_namespace_policies(call: AdminCall, policies: Policies) -> Response:
 
 
 def read_policies(call: AdminCall, fields: dict[str, Any]) -> Policies:
-    """Return the policies in the Policies with which a namespace is created.
-
-    Args:
-        call: the request.
-        fields: the fields of the Policies.
+    """Return the policies in the `fields` of the Policies with which a namespace is created.
 
     Raises:
         RestError: if a value is not valid, or sets a policy that the registry does not keep.
@@ -251,13 +248,7 @@ def _is_unset(name: str, value: Any) -> bool:
 
 
 def _read_setting(setting: Setting, value: Any, place: _Place, release: Release) -> Any:
-    """Convert a JSON value to the value of a setting, or to UNDEFINED if it removes the setting.
-
-    Args:
-        setting: the setting.
-        value: the JSON value.
-        place: the endpoint: of a namespace, of a topic, or the creation of a namespace.
-        release: the release of the broker.
+    """Convert a JSON value to the value of a setting at a broker of this release, or to UNDEFINED if it removes the setting.
 
     Raises:
         RestError: if brokers reject the value, or the registry cannot keep it.
