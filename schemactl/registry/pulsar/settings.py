@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from schemactl.core.errors import RegistryError
@@ -48,6 +49,18 @@ _TOPIC_POLICIES_KEY: Final = "topicPoliciesServiceClassName"
 _SYSTEM_TOPIC_SERVICE: Final = "SystemTopicBasedTopicPoliciesService"
 """The default class that stores topic policies."""
 
+_KEYS_OF_SETTINGS: Final = [
+    key
+    for setting in SETTINGS.values()
+    for key in ([setting.broker] if isinstance(setting.broker, str) else chain(*setting.broker.values()))
+    if key
+]
+"""The keys of the brokers' configuration for `SETTINGS`."""
+
+_CONFIGURATION_SHAPE: Final = dict.fromkeys(
+    (*BROKER_KEYS.values(), CHECKERS_KEY, *_ADDRESS_KEYS, _TOPIC_POLICIES_KEY, *_KEYS_OF_SETTINGS), str | None
+)
+
 
 def parse_settings(values: Mapping[str, Any], names: Iterable[str], owner: str) -> dict[str, Any]:
     """Return the settings `names` that are set in `values`; raise RegistryError for a value of another kind."""
@@ -87,35 +100,6 @@ def put_settings(
             connection.change("POST", f"{endpoint}?{setting.topic_query}={value}", of=of)
         else:
             connection.change("POST" if is_topic else setting.method, endpoint, value, of=of)
-
-
-def parse_broker_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the brokers' values of unset settings, as far as `configuration` has them."""
-    values = {}
-    for name, setting in SETTINGS.items():
-        if isinstance(setting.broker, str):
-            value = _parse_value(configuration.get(setting.broker), setting.default)
-        else:
-            value = {
-                part: _parse_value(
-                    next((configuration[key] for key in keys if configuration.get(key)), None), setting.default[part]
-                )
-                for part, keys in setting.broker.items()
-            }
-        if setting.shape.fits(value):
-            values[name] = value
-    return values
-
-
-def list_broker_keys() -> list[str]:
-    """Return the keys of the brokers' configuration for `SETTINGS`."""
-    keys: list[str] = []
-    for setting in SETTINGS.values():
-        if isinstance(setting.broker, str):
-            keys.append(setting.broker)
-        else:
-            keys += [key for alternatives in setting.broker.values() for key in alternatives]
-    return [key for key in keys if key]
 
 
 def _parse_checkers(text: str | None) -> frozenset[str] | None:
@@ -205,36 +189,31 @@ def count_entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
     yield "of messages", max(counts)
 
 
-_CONFIGURATION_SHAPE: Final = dict.fromkeys(
-    (*BROKER_KEYS.values(), CHECKERS_KEY, *_ADDRESS_KEYS, _TOPIC_POLICIES_KEY, *list_broker_keys()), str | None
-)
-
-
 class BrokerSettings:
     """The configuration of the brokers, read once; empty unless the role is a superuser."""
 
     def __init__(self, connection: AdminConnection) -> None:
         self._connection = connection
-        self._cached: dict[str, Any] | None = None
-        self._status = 0
+        # Not a cached property: its lock in Python 3.11 would make the registries of all targets wait for each other.
+        self._cached: tuple[int, dict[str, Any]] | None = None
 
-    def _read_configuration(self) -> dict[str, Any]:
+    def _read_configuration(self) -> tuple[int, dict[str, Any]]:
+        """Return the status of the response, and the configuration in it."""
         if self._cached is None:
-            request = _CONFIGURATION_REQUEST
-            reply = self._connection.send("GET", request)
-            self._status = reply.status
-            self._cached = (
-                self._connection.read_json(reply, f"GET {request}", _CONFIGURATION_SHAPE) if reply.is_success else {}
-            )
+            reply = self._connection.send("GET", _CONFIGURATION_REQUEST)
+            values = {}
+            if reply.is_success:
+                values = self._connection.read_json(reply, f"GET {_CONFIGURATION_REQUEST}", _CONFIGURATION_SHAPE)
+            self._cached = reply.status, values
         return self._cached
 
     def read(self) -> BrokerConfiguration:
         """Return the configuration of the broker that answered."""
-        configuration = self._read_configuration()
+        status, configuration = self._read_configuration()
         if not configuration:
-            who = "; only a superuser may read it" if self._status in (401, 403) else ""
+            who = "; only a superuser may read it" if status in (401, 403) else ""
             return BrokerConfiguration(
-                self._connection.url, problem=f"GET {_CONFIGURATION_REQUEST} answers {self._status}{who}"
+                self._connection.url, problem=f"GET {_CONFIGURATION_REQUEST} answers {status}{who}"
             )
         values: dict[str, Any] = {
             policy: value == "true" for policy in _BOOLEAN_POLICIES if (value := configuration.get(BROKER_KEYS[policy]))
@@ -251,20 +230,35 @@ class BrokerSettings:
 
     def overlay(self, defaults: BrokerDefaults) -> BrokerDefaults:
         """Return `defaults` with the boolean policies and settings of the brokers, as far as these are known."""
-        configuration = self._read_configuration()
-        values = {policy: value for policy, value in self.read().values.items() if policy in _BOOLEAN_POLICIES}
-        return replace(defaults, **values, settings=parse_broker_settings(configuration))
+        policies = {policy: value for policy, value in self.read().values.items() if policy in _BOOLEAN_POLICIES}
+        _, configuration = self._read_configuration()
+        settings = {}
+        for name, setting in SETTINGS.items():
+            if isinstance(setting.broker, str):
+                value = _parse_value(configuration.get(setting.broker), setting.default)
+            else:
+                value = {
+                    part: _parse_value(
+                        next((configuration[key] for key in keys if configuration.get(key)), None),
+                        setting.default[part],
+                    )
+                    for part, keys in setting.broker.items()
+                }
+            if setting.shape.fits(value):
+                settings[name] = value
+        return replace(defaults, **policies, settings=settings)
 
     def get_strategy(self) -> CompatibilityStrategy | None:
         """Return the brokers' strategy, or None if it is unknown."""
-        if not self._read_configuration():
+        _, configuration = self._read_configuration()
+        if not configuration:
             return None
-        strategy = parse_strategy(self._read_configuration().get(_STRATEGY_KEY))
+        strategy = parse_strategy(configuration.get(_STRATEGY_KEY))
         # PulsarService replaces UNDEFINED in its settings by FULL.
         return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
 
     def keep_policies_as_messages(self) -> bool:
         """Return whether brokers store topic policies as messages of a system topic in the namespace; True if unknown."""
-        return str(self._read_configuration().get(_TOPIC_POLICIES_KEY) or _SYSTEM_TOPIC_SERVICE).endswith(
-            _SYSTEM_TOPIC_SERVICE
-        )
+        _, configuration = self._read_configuration()
+        service = configuration.get(_TOPIC_POLICIES_KEY) or _SYSTEM_TOPIC_SERVICE
+        return bool(service.endswith(_SYSTEM_TOPIC_SERVICE))
