@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property
 from itertools import islice
 from shlex import quote
 from typing import Final, Literal
 
 from schemactl.checks.proposal import Comparison, Proposal
+from schemactl.codec.type_widening import is_widening
 from schemactl.codegen import spark_types as spark
 from schemactl.codegen.spark_types import (
     Atomic,
@@ -57,19 +58,6 @@ _MAX_TYPE_LENGTH: Final = 60
 
 _MAX_NAMED_COLUMNS: Final = 5
 """Maximum number of columns that are named in a sentence."""
-
-_INTEGER_RANKS: Final[dict[str, int]] = {"byte": 1, "short": 2, "integer": 3, "long": 4}
-"""The integer types by width."""
-
-_DECIMAL_DIGITS: Final[dict[str, int]] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""The digits before the point that a decimal needs to hold each integer type; Parquet stores a byte as an integer."""
-
-_OTHER_WIDENINGS: Final = frozenset(
-    {
-        *((Atomic(name), spark.DOUBLE) for name in ("byte", "short", "integer", "float")),
-        (spark.DATE, spark.TIMESTAMP_NTZ),
-    }
-)
 
 _READABLE_PAIRS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
 """Pairs of types that Spark converts when it reads Parquet files, but that a Delta table cannot widen."""
@@ -156,38 +144,11 @@ def compute_impact(
         if new_struct is None:
             return None
         names = former_names(new, [old, *older], options, release)
-        past = partial(_read_history, old, older, options, release)
-        return Impact(find_column_changes(old_struct, new_struct, names, past))
+        history = _TableHistory(old, older, options, release)
+        return Impact(find_column_changes(old_struct, new_struct, names, history))
     except (InvalidSchema, UnsupportedBySpark, RecursionError):
         # The schema nests deeper than any table.
         return None
-
-
-def _read_history(
-    old: SchemaInfo, older: Sequence[SchemaInfo], options: StructOptions, release: Release
-) -> _TableHistory:
-    @cache
-    def read_struct(index: int) -> Struct | None:
-        with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
-            return struct_of(older[index], options, release)
-        return None
-
-    def read_structs_with(name: str) -> Iterator[Struct]:
-        for index, schema in enumerate(older):
-            if _may_have_column(schema, name) and (struct := read_struct(index)):
-                yield struct
-
-    return _TableHistory(read_structs_with, former_names(old, older, options, release))
-
-
-def _may_have_column(schema: SchemaInfo, name: str) -> bool:
-    """Return whether a schema may have a column, anywhere, with a name that ignores case; a long history need not be parsed."""
-    if not is_known_plain(schema) or _MADE_UP_COLUMN.fullmatch(name):
-        return True
-    if not schema.may_mention(name):
-        return False
-    text = schema.schema.decode().casefold()
-    return name in text or "\\u" in text
 
 
 def check_tables(comparison: Comparison, proposal: Proposal, impact: Impact | None) -> Iterator[Finding]:
@@ -343,30 +304,76 @@ class ColumnChange:
         return ".".join(self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class _TableHistory:
-    """The columns of older rows.
-
-    Attributes:
-        read_structs_with: returns the structs of older rows that may have a column of this name, the newest first.
-        former_names: the earlier names of the old columns.
-    """
-
-    read_structs_with: Callable[[str], Iterable[Struct]]
-    former_names: Mapping[Path, Sequence[str]]
-
-
-_NO_HISTORY: Final = _TableHistory(lambda _: (), {})
-
 _MADE_UP_COLUMN: Final = re.compile(r"member\d+|key|value|element")
 """The names of columns that are not in the text of an Avro definition, ignoring case."""
 
 
+class _TableHistory:
+    """The columns of older rows, which are read only for a column that the old schema lacks."""
+
+    def __init__(self, old: SchemaInfo, older: Sequence[SchemaInfo], options: StructOptions, release: Release) -> None:
+        self._old = old
+        self._older = older
+        self._options = options
+        self._release = release
+        self._structs: dict[int, Struct | None] = {}
+        self._types: dict[tuple[int, Path], dict[str, SparkType]] = {}
+
+    @cached_property
+    def successors(self) -> dict[tuple[Path, str], Path]:
+        """The path of each old column by its struct and a name that it had before."""
+        names_by_path = former_names(self._old, self._older, self._options, self._release)
+        return {(path[:-1], name.casefold()): path for path, names in names_by_path.items() for name in names}
+
+    def find_types(self, path: Path, name: str) -> Iterator[SparkType]:
+        """Yield the types that the column `name`, ignoring case, has in the struct at `path` of older rows, the newest first."""
+        for index, schema in enumerate(self._older):
+            if not _may_have_column(schema, name):
+                continue
+            # A struct may have thousands of columns, and all of them may be added.
+            if (index, path) not in self._types:
+                struct = _find_type(self._read_struct(index), path)
+                fields = struct.fields if isinstance(struct, Struct) else ()
+                self._types[index, path] = {field.name.casefold(): field.type for field in fields}
+            if name in self._types[index, path]:
+                yield self._types[index, path][name]
+
+    def _read_struct(self, index: int) -> Struct | None:
+        if index not in self._structs:
+            self._structs[index] = None
+            with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
+                self._structs[index] = struct_of(self._older[index], self._options, self._release)
+        return self._structs[index]
+
+
+def _may_have_column(schema: SchemaInfo, name: str) -> bool:
+    """Return whether a schema may have a column, anywhere, with a name that ignores case; a long history need not be parsed."""
+    if not is_known_plain(schema) or _MADE_UP_COLUMN.fullmatch(name):
+        return True
+    if not schema.may_mention(name):
+        return False
+    text = schema.schema.decode().casefold()
+    return name in text or "\\u" in text
+
+
+def _find_type(spark_type: SparkType | None, path: Path) -> SparkType | None:
+    """Return the type of the column at `path`, or None without such a column."""
+    for name in path:
+        match spark_type:
+            case Struct(fields):
+                folded_name = name.casefold()
+                spark_type = next((field.type for field in fields if field.name.casefold() == folded_name), None)
+            case SparkArray(element) if name == "element":
+                spark_type = element
+            case SparkMap(value, key=key) if name in ("key", "value"):
+                spark_type = key if name == "key" else value
+            case _:
+                return None
+    return spark_type
+
+
 def find_column_changes(
-    old: Struct,
-    new: Struct,
-    former_names: Mapping[Path, Sequence[str]],
-    past: Callable[[], _TableHistory] = lambda: _NO_HISTORY,
+    old: Struct, new: Struct, former_names: Mapping[Path, Sequence[str]], history: _TableHistory | None = None
 ) -> tuple[ColumnChange, ...]:
     """Return the changes of columns in the order of the new columns, then the columns that are no longer written.
 
@@ -376,20 +383,17 @@ def find_column_changes(
         old: the struct of existing rows.
         new: the struct of new rows.
         former_names: the earlier names of the new columns.
-        past: returns the older rows; called only for a column that `old` lacks.
+        history: the columns of older rows, or None without older rows.
     """
-    return tuple(_StructComparison(former_names, past).compare_structs((), (), old, new))
+    return tuple(_StructComparison(former_names, history).compare_structs((), (), old, new))
 
 
 class _StructComparison:
-    """A comparison of two structs that reads older rows only if a column is added."""
+    """A comparison of two structs, and of their columns that older rows have as well."""
 
-    def __init__(
-        self, former_names: Mapping[Path, Sequence[str]], past: Callable[[], _TableHistory] = lambda: _NO_HISTORY
-    ) -> None:
+    def __init__(self, former_names: Mapping[Path, Sequence[str]], history: _TableHistory | None = None) -> None:
         self._former_names = former_names
-        self._past = cache(past)
-        self._older_types: dict[tuple[int, Path], dict[str, SparkType]] = {}
+        self._history = history
 
     def compare_structs(self, old_path: Path, new_path: Path, old: Struct, new: Struct) -> Iterator[ColumnChange]:
         """Yield the changes between the struct at `old_path` and its successor at `new_path`."""
@@ -425,13 +429,14 @@ class _StructComparison:
     def _compare_added(self, old_path: Path, new_path: Path, field: SparkField) -> Iterator[ColumnChange]:
         """Yield the change for a column that the struct at `old_path` lacks; older rows may have a column of that name."""
         name = field.name.casefold()
-        successor = self._successors.get((old_path, name))
-        if successor is not None:
-            yield ColumnChange("rewrite", new_path, "", format_sql_type(field.type), successor=successor)
-            return
         type_changes: list[ColumnChange] = []
-        for older_type in self._read_older_types(old_path, name):
-            type_changes += _StructComparison({}).compare_types(new_path, new_path, older_type, field.type)
+        if self._history:
+            successor = self._history.successors.get((old_path, name))
+            if successor is not None:
+                yield ColumnChange("rewrite", new_path, "", format_sql_type(field.type), successor=successor)
+                return
+            for older_type in self._history.find_types(old_path, name):
+                type_changes += _StructComparison({}).compare_types(new_path, new_path, older_type, field.type)
         worst_effect = next(
             (effect for effect in _TYPE_EFFECTS if any(change.effect == effect for change in type_changes)), None
         )
@@ -439,31 +444,13 @@ class _StructComparison:
             yield ColumnChange("added column", new_path, "", format_sql_type(field.type))
         yield from dict.fromkeys(change for change in type_changes if change.effect == worst_effect)
 
-    @cached_property
-    def _successors(self) -> dict[tuple[Path, str], Path]:
-        """The current path of each column by its struct and earlier name."""
-        names = self._past().former_names
-        return {(path[:-1], name.casefold()): path for path in names for name in names[path]}
-
-    def _read_older_types(self, old_path: Path, name: str) -> Iterator[SparkType]:
-        """Yield the types that a column has in the struct at `old_path` of older rows; `name` ignores case."""
-        for struct in self._past().read_structs_with(name):
-            # A struct may have thousands of columns, and all of them may be added.
-            key = (id(struct), old_path)
-            if key not in self._older_types:
-                older = _find_type(struct, old_path)
-                fields = older.fields if isinstance(older, Struct) else ()
-                self._older_types[key] = {field.name.casefold(): field.type for field in fields}
-            if name in self._older_types[key]:
-                yield self._older_types[key][name]
-
     def compare_types(self, old_path: Path, new_path: Path, old: SparkType, new: SparkType) -> Iterator[ColumnChange]:
         """Yield the changes between the types of the column at `old_path` and its successor at `new_path`."""
         match old, new:
             case Struct(), Struct():
                 yield from self.compare_structs(old_path, new_path, old, new)
             case SparkArray(), SparkArray():
-                yield from self._compare_inside(old_path, new_path, "element", old.element, new.element)
+                yield from self.compare_types((*old_path, "element"), (*new_path, "element"), old.element, new.element)
                 if new.contains_null and not old.contains_null:
                     yield ColumnChange(
                         "may be null",
@@ -472,60 +459,21 @@ class _StructComparison:
                         format_sql_type(new.element),
                     )
             case SparkMap(), SparkMap():
-                yield from self._compare_inside(old_path, new_path, "key", old.key, new.key)
-                yield from self._compare_inside(old_path, new_path, "value", old.value, new.value)
+                yield from self.compare_types((*old_path, "key"), (*new_path, "key"), old.key, new.key)
+                yield from self.compare_types((*old_path, "value"), (*new_path, "value"), old.value, new.value)
                 if new.value_contains_null and not old.value_contains_null:
                     yield ColumnChange(
                         "may be null", (*new_path, "value"), format_sql_type(old.value), format_sql_type(new.value)
                     )
             case _ if old != new:
-                effect: Effect = "type widened" if is_widening(old, new) else "rewrite"
-                yield ColumnChange(effect, new_path, format_sql_type(old), format_sql_type(new))
-
-    def _compare_inside(
-        self, old_path: Path, new_path: Path, name: str, old: SparkType, new: SparkType
-    ) -> Iterator[ColumnChange]:
-        yield from self.compare_types((*old_path, name), (*new_path, name), old, new)
-
-
-def _find_type(spark_type: SparkType | None, path: Path) -> SparkType | None:
-    """Return the type of the column at `path`, or None without such a column."""
-    for name in path:
-        match spark_type:
-            case Struct(fields):
-                folded_name = name.casefold()
-                spark_type = next((field.type for field in fields if field.name.casefold() == folded_name), None)
-            case SparkArray(element) if name == "element":
-                spark_type = element
-            case SparkMap(value, key=key) if name in ("key", "value"):
-                spark_type = key if name == "key" else value
-            case _:
-                return None
-    return spark_type
+                before, after = format_sql_type(old), format_sql_type(new)
+                yield ColumnChange("type widened" if is_widening(before, after) else "rewrite", new_path, before, after)
 
 
 def _make_case_fold(*structs: Struct) -> Callable[[str], str]:
     """Return the function that normalizes names; case matters only if names of a struct differ in nothing else."""
     names_by_struct = [[field.name.casefold() for field in struct.fields] for struct in structs]
     return str.casefold if all(len(set(names)) == len(names) for names in names_by_struct) else str
-
-
-def is_widening(old: SparkType, new: SparkType) -> bool:
-    """Return whether `new` can hold every value of `old`, and Spark can read files of `old` as `new`.
-
-    Spark's Parquet reader (ParquetVectorUpdaterFactory) and Delta's type widening (delta.enableTypeWidening) agree on these
-    pairs. They reject or misread all others, except that the Parquet reader also converts between text and bytes, and
-    between timestamps with and without time zone.
-    """
-    match old, new:
-        case Decimal(), Decimal():
-            return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
-        case Atomic(), Decimal():
-            return old.name in _DECIMAL_DIGITS and new.precision - new.scale >= _DECIMAL_DIGITS[old.name]
-        case Atomic(), Atomic() if old.name in _INTEGER_RANKS and new.name in _INTEGER_RANKS:
-            return _INTEGER_RANKS[old.name] < _INTEGER_RANKS[new.name]
-        case _:
-            return (old, new) in _OTHER_WIDENINGS
 
 
 # Wording
@@ -653,12 +601,10 @@ class Pointers:
     def __init__(self, info: SchemaInfo, release: Release, options: StructOptions) -> None:
         """Parse the definition; raise InvalidSchema or UnsupportedBySpark as `struct_of` does."""
         self._parts: dict[str, avro.Schema | None] = {}
-        if both := get_pair(info):
-            self._parts = {"key": _parse_avro(both.key, release), "value": _parse_avro(both.value, release)}
-        self._is_record = self._parts == {} and is_record(info, options, release)
+        if pair := get_pair(info):
+            self._parts = {name: _parse_avro(part, release) for name, part in pair.halves.items()}
+        self._is_record = not self._parts and is_record(info, options, release)
         self._schema = None if self._parts else _parse_avro(info, release)
-        # The field numbers by name, for each record by its identity.
-        self._numbers: dict[int, dict[str, int]] = {}
 
     def find(self, path: Path) -> str:
         """Return the JSON pointer to a column, or to the last part of its path that the definition has.
@@ -669,29 +615,23 @@ class Pointers:
             return f"/{path[0]}{self._join_tokens(self._parts[path[0]], path[1:])}"
         return self._join_tokens(self._schema, path if self._is_record else path[1:])
 
-    def _join_tokens(self, schema: avro.Schema | None, path: Path) -> str:
+    @staticmethod
+    def _join_tokens(schema: avro.Schema | None, path: Path) -> str:
         tokens: list[str] = []
         for name in path:
-            token_and_schema = _find_inner_schema(schema, name, self._get_number) if schema else None
+            token_and_schema = _find_inner_schema(schema, name) if schema else None
             if token_and_schema is None:
                 break
             tokens.append(token_and_schema[0])
             schema = token_and_schema[1]
         return "".join(tokens).removesuffix("/type")
 
-    def _get_number(self, record: avro.Record, name: str) -> int:
-        if id(record) not in self._numbers:
-            self._numbers[id(record)] = {field.name: number for number, field in enumerate(record.fields)}
-        return self._numbers[id(record)][name]
-
 
 def _parse_avro(info: SchemaInfo, release: Release) -> avro.Schema | None:
     return parse(info.schema, release) if spec(info).payload in ("avro", "json") else None
 
 
-def _find_inner_schema(
-    schema: avro.Schema, name: str, number_of: Callable[[avro.Record, str], int]
-) -> tuple[str, avro.Schema] | None:
+def _find_inner_schema(schema: avro.Schema, name: str) -> tuple[str, avro.Schema] | None:
     """Return the pointer from a schema to the column `name` of its StructType, and the schema there, or None."""
     union_token = ""
     if isinstance(schema, avro.Union):
@@ -704,7 +644,7 @@ def _find_inner_schema(
         union_token, schema = f"/{branches[0][0]}", branches[0][1]
     match schema:
         case avro.Record() if name in schema.fields_by_name:
-            number = number_of(schema, name)
+            number = [*schema.fields_by_name].index(name)
             return f"{union_token}/fields/{number}/type", schema.fields[number].schema
         case avro.Array():
             return f"{union_token}/items", schema.items

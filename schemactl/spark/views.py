@@ -13,10 +13,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
+from ..codec.type_widening import is_widening
 from .column_types import struct_of
 from .message_columns import get_fold
 from .session import SPARK_ERRORS
-from .tables.evolution import widens
 from .tables.landing_table import Format, check_format, find_fold, quote_name, to_sql_type
 
 if TYPE_CHECKING:
@@ -235,4 +235,4 @@ def _is_promoted(have: spark.DataType, want: spark.DataType) -> bool:
     old, new = have.simpleString(), want.simpleString()
     if old in _NUMBERS and new in _NUMBERS:
         return _NUMBERS.index(old) < _NUMBERS.index(new)
-    return widens(have, want) or (old, new) in _OTHER_PROMOTIONS
+    return is_widening(old, new) or (old, new) in _OTHER_PROMOTIONS

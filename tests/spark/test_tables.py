@@ -17,7 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
-from schemactl.checks.table_impact import Impact, compute_impact, is_widening
+from schemactl.checks.table_impact import Impact, compute_impact, format_sql_type
+from schemactl.codec.type_widening import is_widening
 from schemactl.codegen import spark_types as types
 from schemactl.codegen.spark_types import SparkType, to_json
 from schemactl.codegen.topic_struct import StructOptions, struct_of
@@ -58,7 +59,7 @@ READ_ALL_THE_SAME: list[tuple[SparkType, SparkType]] = [
 ]
 """Pairs of types that only the Parquet reader converts."""
 
-WIDER = [pair for pair in permutations(VALUES, 2) if is_widening(*pair)]
+WIDER = [pair for pair in permutations(VALUES, 2) if is_widening(*map(format_sql_type, pair))]
 Write = Callable[[SparkSession, list[Any], spark_types.StructType, str], None]
 
 
@@ -154,11 +155,11 @@ def test_other_types_are_rejected_or_taken_for_other_values(spark_session: Spark
     row = tuple(VALUES[old] for old in olds)
     write_with_spark(spark_session, [row], make_struct(*zip(names, olds, strict=True)), output_folder)
     for old, new in NOT_WIDER:
-        assert not is_widening(old, new)
+        assert not is_widening(format_sql_type(old), format_sql_type(new))
         with pytest.raises(REJECTED, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
             spark_session.read.schema(make_struct((names[olds.index(old)], new))).parquet(output_folder).collect()
     for old, new, taken in TAKEN_FOR_OTHERS:
-        assert not is_widening(old, new)
+        assert not is_widening(format_sql_type(old), format_sql_type(new))
         read = spark_session.read.schema(make_struct((names[olds.index(old)], new))).parquet(output_folder)
         assert [value for (value,) in read.collect()] == [taken]
 
@@ -167,7 +168,7 @@ def test_other_types_are_rejected_or_taken_for_other_values(spark_session: Spark
 def test_text_and_bytes_and_both_timestamps_are_read_as_one_another(
     spark_session: SparkSession, output_folder: str, write: Write
 ) -> None:
-    assert not any(is_widening(*pair) for pair in READ_ALL_THE_SAME)
+    assert not any(is_widening(*map(format_sql_type, pair)) for pair in READ_ALL_THE_SAME)
     names = [f"c{place}" for place in range(len(READ_ALL_THE_SAME))]
     olds, news = zip(*READ_ALL_THE_SAME, strict=True)
     write(spark_session, [tuple(map(VALUES.get, olds))], make_struct(*zip(names, olds, strict=True)), output_folder)

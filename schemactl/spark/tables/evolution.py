@@ -8,22 +8,12 @@ from typing import Final, get_args
 
 from pyspark.sql import types as spark
 
+from ...codec.type_widening import is_widening
 from ..message_columns import MESSAGE_COLUMNS
 from .landing_table import Change, Evolution, LandingTable, WrongArgument, find_fold, quote_name, to_sql_type
 
 _MAX_MISFITS: Final = 5
 """How many reasons why rows do not fit are in a message."""
-
-_WIDER: Final = {
-    "tinyint": ("smallint", "int", "bigint", "double"),
-    "smallint": ("int", "bigint", "double"),
-    "int": ("bigint", "double"),
-    "float": ("double",),
-    "date": ("timestamp_ntz",),
-}
-
-_DIGITS: Final = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
-"""How many digits before the point a decimal needs to represent each type; files store the small types as int."""
 
 _IN_ICEBERG: Final = {("int", "bigint"), ("float", "double")}
 """The widenings of Iceberg, in addition to the widening of a decimal to more digits before the point."""
@@ -108,20 +98,6 @@ def make_statements(needed: Sequence[Change], table: str) -> list[str]:
     return statements
 
 
-def widens(have: spark.DataType, want: spark.DataType) -> bool:
-    """Return whether the type `have` becomes `want` without loss, also in existing files.
-
-    `schemactl.checks.table_impact.widens` is the same for the columns of definitions.
-    """
-    old, new = have.simpleString(), want.simpleString()
-    if isinstance(want, spark.DecimalType):
-        digits = want.precision - want.scale
-        if isinstance(have, spark.DecimalType):
-            return old != new and want.scale >= have.scale and digits >= have.precision - have.scale
-        return old in _DIGITS and digits >= _DIGITS[old]
-    return new in _WIDER.get(old, ())
-
-
 def path_of(column: str) -> tuple[str, ...]:
     """Return the names of a `Change.column`, the outermost first."""
     return tuple(
@@ -188,10 +164,10 @@ class _Comparison:
                 yield from _compare_nullability(value, table=table.valueContainsNull, rows=rows.valueContainsNull)
             case _ if table != rows:
                 have, want = to_sql_type(table), to_sql_type(rows)
-                if widens(table, rows):
+                if is_widening(have, want):
                     yield Change("widen", _to_sql(*table_path), want, have)
                 else:
-                    newer = "land with the newest version's package, or " if widens(rows, table) else ""
+                    newer = "land with the newest version's package, or " if is_widening(want, have) else ""
                     yield f"{_to_sql(*table_path)} is {have} in the table and {want} in the rows: {newer}{_REWRITE_ADVICE}"
 
 
