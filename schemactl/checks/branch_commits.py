@@ -64,23 +64,34 @@ def check_commits(
     Returns:
         The findings, and the number of pairs that remain for other topics.
     """
-    pair_count = sum(range(len(comparison.get_versions(name)), len(branch.get_versions(name))))
-    if pair_count > remaining_pairs:
-        return [*_report_unjudged_commits(comparison, name, branch)], remaining_pairs
-    return [*_check_each_commit(comparison, name, findings, branch)], remaining_pairs - pair_count
+    topic = get_declared_topic(comparison.declared, name)
+    if topic is None or topic.schema is None:
+        return [], remaining_pairs
+    approved_count = len(comparison.get_versions(name))
+    added = len(branch.get_versions(name)) - approved_count
+    pair_count = sum(range(approved_count, approved_count + added))
+    if pair_count <= remaining_pairs:
+        return [*_check_each_commit(comparison, topic, findings, branch)], remaining_pairs - pair_count
+    unjudged_findings = comparison.make_finding(
+        "STEP_REFUSED",
+        topic,
+        f"{added} commits of the {len(branch.commits)} on this branch each add a version of {name} if they are "
+        "approved one by one, as in a rebase merge or a fast-forward. They are too many to judge separately, so only the end of the branch "
+        "was judged.",
+        fix="squash the branch, or merge it with a merge commit, which approves only its end",
+        source=topic.source,
+    )
+    return [*unjudged_findings], remaining_pairs
 
 
 def _check_each_commit(
-    comparison: Comparison, name: TopicName, findings: Sequence[Finding], branch: BranchCommits
+    comparison: Comparison, topic: Topic, findings: Sequence[Finding], branch: BranchCommits
 ) -> Iterator[Finding]:
-    topic = get_declared_topic(comparison.declared, name)
-    if topic is None or topic.schema is None:
-        return
-    approved_versions, versions = comparison.get_versions(name), branch.get_versions(name)
+    approved_versions, versions = comparison.get_versions(topic.name), branch.get_versions(topic.name)
     approved_numbers = {approved.number for approved in approved_versions}
     parts = {part.kind: part for part in topic.split()}
     if topic.kinds:
-        names = kinds.join_kind_names(branch.catalog.topics[name], topic)
+        names = kinds.join_kind_names(branch.catalog.topics[topic.name], topic)
         versions = assign_kinds(versions, replace(topic, kind_names=names))
     comparisons = {key: kinds.narrow_to_kind(comparison, part) if key else comparison for key, part in parts.items()}
     last_contents = {identity(part.schema.load()) for part in parts.values() if part.schema}
@@ -108,8 +119,8 @@ def _check_each_commit(
             continue
         # Findings point into the end of the branch, whose files can be opened.
         schema = replace(version.info, locator=part.schema.locator, source=part.schema.source, editor=None)
-        broker = BrokerView(earlier_versions, *comparison.get_strategies(name).after) if topic.kinds else None
-        strategy, level = comparisons[version.kind].get_strategies(name).after
+        broker = BrokerView(earlier_versions, *comparison.get_strategies(topic.name).after) if topic.kinds else None
+        strategy, level = comparisons[version.kind].get_strategies(topic.name).after
         proposal = Proposal.create(
             part, schema, kind_versions if topic.kinds else earlier_versions, strategy, level, broker
         )
@@ -128,7 +139,9 @@ def _check_each_commit(
         errors = [finding for finding in errors if finding.key not in waiver_keys]
         if errors:
             is_waived_later = errors[0].key in last_waiver_keys
-            yield from _report_commit(comparison, errors[0], version.commit, branch, is_waived_later=is_waived_later)
+            yield from _report_commit(
+                comparison, topic, errors[0], version.commit, branch, is_waived_later=is_waived_later
+            )
 
 
 def _check_generations(
@@ -153,11 +166,14 @@ def _check_generations(
 
 
 def _report_commit(
-    comparison: Comparison, error: Finding, commit: Commit, branch: BranchCommits, *, is_waived_later: bool
+    comparison: Comparison,
+    topic: Topic,
+    error: Finding,
+    commit: Commit,
+    branch: BranchCommits,
+    *,
+    is_waived_later: bool,
 ) -> Iterator[Finding]:
-    topic = comparison.declared.topics[error.topic] if error.topic else None
-    if topic is None:
-        return
     findings = comparison.make_finding(
         "STEP_REFUSED",
         topic,
@@ -177,22 +193,6 @@ def _report_commit(
         commit=commit,
     )
     yield from (replace(finding, kind=error.kind) for finding in findings)
-
-
-def _report_unjudged_commits(comparison: Comparison, name: TopicName, branch: BranchCommits) -> Iterator[Finding]:
-    """Yield the finding that the commits were not judged one by one, because there are too many of them."""
-    topic = get_declared_topic(comparison.declared, name)
-    if topic is None or topic.schema is None:
-        return
-    added = len(branch.get_versions(name)) - len(comparison.get_versions(name))
-    yield from comparison.make_finding(
-        "STEP_REFUSED",
-        topic,
-        f"{added} commits of the {len(branch.commits)} on this branch each add a version of {name} if they are approved one by "
-        "one, as in a rebase merge or a fast-forward. They are too many to judge separately, so only the end of the branch was judged.",
-        fix="squash the branch, or merge it with a merge commit, which approves only its end",
-        source=topic.source,
-    )
 
 
 def find_number_after_rebase(topic_check: TopicCheck, comparison: Comparison, branch: BranchCommits) -> int | None:

@@ -136,38 +136,25 @@ def _check_schema_policies(
     comparison: Comparison, declared_entry: Topic | Namespace | None, approved_entry: Topic | Namespace
 ) -> Iterator[Finding]:
     """Yield findings about approved policies that rejected unchecked schemas and no longer do."""
+    name = approved_entry.name
     for policy, strict in STRICT_POLICIES.items():
         value = getattr(declared_entry.policies, policy) if declared_entry else None
         old_value = getattr(approved_entry.policies, policy)
+        if value == old_value:
+            continue
         default = getattr(comparison.project.defaults, policy)
-        in_force = default if value is None else value
-        if isinstance(approved_entry, Topic) and value != old_value:
-            # A topic without a value has the value of its namespace.
-            name = approved_entry.name
-            in_force = (
-                _get_namespace_value(comparison.declared, name, policy, default=default) if value is None else value
-            )
-            old_value = (
-                _get_namespace_value(comparison.approved, name, policy, default=default)
-                if old_value is None
-                else old_value
-            )
+        in_force = _get_policy(comparison.declared, name, policy, default)
+        if isinstance(approved_entry, Topic):
+            old_value = _get_policy(comparison.approved, name, policy, default)
         if old_value is strict and in_force is not strict:
             change = f"{'reset to ' if value is None else ''}{str(in_force).lower()}"
             yield from comparison.make_finding(
                 "PROTECTION_LOST",
                 approved_entry if isinstance(approved_entry, Topic) else None,
-                f"{policy} of {approved_entry.name} is {change}, was {str(strict).lower()}: clients add schemas without a check.",
+                f"{policy} of {name} is {change}, was {str(strict).lower()}: clients add schemas without a check.",
                 source=declared_entry.locate(f"/{policy}") if declared_entry else approved_entry.source,
                 before_change=declared_entry is None,
             )
-
-
-def _get_namespace_value(catalog: Catalog, name: NamespaceName | TopicName, policy: str, *, default: bool) -> bool:
-    """Return the value of a policy that a topic inherits."""
-    namespace = catalog.namespaces.get(name.namespace_name)
-    value = getattr(namespace.policies, policy) if namespace else None
-    return default if value is None else bool(value)
 
 
 def _check_data_loss(
@@ -175,8 +162,10 @@ def _check_data_loss(
 ) -> Iterator[Finding]:
     """Yield findings about changed settings that can lose messages; undeclared settings have Pulsar's default."""
     for setting, description in SETTINGS.items():
-        old_value = _get_setting(comparison.approved, approved_entry.name, setting)
-        new_value = _get_setting(comparison.declared, approved_entry.name, setting)
+        old_value, new_value = (
+            _get_policy(catalog, approved_entry.name, setting, description.default)
+            for catalog in (comparison.approved, comparison.declared)
+        )
         is_declared = any(entry and setting in entry.policies.settings for entry in (declared_entry, approved_entry))
         if is_declared and new_value != old_value and (loss := description.loss(old_value, new_value)):
             yield from comparison.make_finding(
@@ -189,12 +178,12 @@ def _check_data_loss(
             )
 
 
-def _get_setting(catalog: Catalog, name: NamespaceName | TopicName, setting: str) -> Any:
-    """Return the declared value of a setting for a namespace or topic, or Pulsar's default."""
+def _get_policy(catalog: Catalog, name: NamespaceName | TopicName, policy: str, default: Any) -> Any:
+    """Return the declared policy of a namespace or topic, which a topic inherits from its namespace, or the default."""
     topic = get_declared_topic(catalog, name) if isinstance(name, TopicName) else None
     entries = (topic, catalog.namespaces.get(name.namespace_name))
-    values = (entry.policies.settings.get(setting) for entry in entries if entry)
-    return next((value for value in values if value is not None), SETTINGS[setting].default)
+    values = (entry.policies.get(policy) for entry in entries if entry)
+    return next((value for value in values if value is not None), default)
 
 
 def check_relaxed_strategy(
@@ -427,9 +416,11 @@ def check_open_namespaces(comparison: Comparison, names: Iterable[TopicName]) ->
         if topic is None or topic.schema is None or comparison.is_draft(topic):
             continue
         checked_names.add(namespace.name)
-        if _get_namespace_policy(comparison, namespace, "is_allow_auto_update_schema") and not _get_namespace_policy(
-            comparison, namespace, "schema_validation_enforced"
-        ):
+        allows_updates, enforces_validation = (
+            _get_policy(comparison.declared, namespace.name, policy, getattr(comparison.project.defaults, policy))
+            for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
+        )
+        if allows_updates and not enforces_validation:
             yield from comparison.make_finding(
                 "NAMESPACE_OPEN",
                 topic,
@@ -439,12 +430,6 @@ def check_open_namespaces(comparison: Comparison, names: Iterable[TopicName]) ->
                 "`schema_validation_enforced: true` also keeps out clients without a schema",
                 source=namespace.locate("/is_allow_auto_update_schema"),
             )
-
-
-def _get_namespace_policy(comparison: Comparison, namespace: Namespace, policy: str) -> bool:
-    """Return the policy of a namespace, or the default of the brokers if it is not declared."""
-    declared_value = getattr(namespace.policies, policy)
-    return bool(getattr(comparison.project.defaults, policy) if declared_value is None else declared_value)
 
 
 # Undeclared renames

@@ -58,11 +58,9 @@ class Environment:
     numbers: TargetNumbers | None = None
     topics: frozenset[TopicName] | None = None
 
-    def is_same_as(self, other: Environment) -> bool:
-        """Return whether both environments differ at most in their targets' names."""
-        return self._list_settings() == other._list_settings()
-
-    def _list_settings(self) -> tuple[object, ...]:
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """All settings except the names of the targets; targets with equal settings are checked together."""
         target = self.target
         patterns = (target.include, target.exclude) if target else ()
         numbers = self.numbers.topics if self.numbers else {}
@@ -135,7 +133,9 @@ def group_targets(
             approved_judging_files.overlays.get(target.name, overlays) if approved_judging_files else overlays,
             next((record for record in judging_files.numbers if record.target == target.name and record.topics), None),
         )
-        index_of_same = next((index for index, other in enumerate(result) if other.is_same_as(environment)), None)
+        index_of_same = next(
+            (index for index, other in enumerate(result) if other.settings == environment.settings), None
+        )
         if index_of_same is None:
             result.append(environment)
         else:

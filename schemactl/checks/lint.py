@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any, Final, Literal, Protocol
 
 from schemactl.checks.check_report import ORDER, CheckReport
@@ -18,7 +19,7 @@ from schemactl.checks.proposal import Comparison
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.edits import AddKey, DefinitionEdit, RenameKey, TextEdit, apply_edits
 from schemactl.core.environment import list_entry_points
-from schemactl.core.errors import InvalidSchema, Source, find_close_match
+from schemactl.core.errors import Source, find_close_match
 from schemactl.core.findings import Finding
 from schemactl.core.json_pointer import join_pointer, split_pointer
 from schemactl.core.names import NamespaceName, TopicName, format_kind_name
@@ -354,7 +355,7 @@ def check_logical_type_names(definition: LintedDefinition) -> Iterator[Remark]:
         if suggestion:
             yield Remark(
                 (*part.parts, "logicalType"),
-                f"Avro does not know the logical type `{name}`: {part.field} is a plain {_get_type_name(part)}.",
+                f"Avro does not know the logical type `{name}`: {part.field} is a plain {part.keys['type']}.",
                 f"Write `{suggestion}`. Columns made of the field get another type.",
                 part.field,
             )
@@ -375,7 +376,7 @@ def check_logical_types(definition: LintedDefinition) -> Iterator[Remark]:
         if name in LOGICAL_TYPES and (reason := _explain_ignored_type(part, name)):
             yield Remark(
                 (*part.parts, "logicalType"),
-                f"Avro ignores `{name}` here, and {part.field} is a plain {_get_type_name(part)}: {reason[0]}.",
+                f"Avro ignores `{name}` here, and {part.field} is a plain {part.keys['type']}: {reason[0]}.",
                 reason[1],
                 part.field,
             )
@@ -420,13 +421,9 @@ def _list_logical_types(definition: LintedDefinition) -> Iterator[tuple[Definiti
             yield part, name
 
 
-def _get_type_name(part: DefinitionPart) -> str:
-    return str(part.keys["type"])
-
-
 def _explain_ignored_type(part: DefinitionPart, name: str) -> tuple[str, str] | None:
     """Return the reason why a logical type has no effect, and the fix, or None if it has an effect."""
-    kind, allowed_types = _get_type_name(part), LOGICAL_TYPES[name]
+    kind, allowed_types = part.keys["type"], LOGICAL_TYPES[name]
     if kind not in allowed_types:
         return f"it belongs on {' or '.join(allowed_types)}", f"Write it on {' or '.join(allowed_types)}, or remove it."
     size = part.keys.get("size") if kind == "fixed" else None
@@ -472,8 +469,7 @@ def check_docs(definition: LintedDefinition) -> Iterator[Remark]:
     """Report types and fields without a doc."""
     for part in definition.of_kind("record", "enum", "fixed", "field"):
         if not part.keys.get("doc"):
-            kind = "field" if part.kind == "field" else part.kind
-            yield Remark(part.parts, f"The {kind} {part.full_name or part.field} has no doc.", field=part.field)
+            yield Remark(part.parts, f"The {part.kind} {part.full_name or part.field} has no doc.", field=part.field)
 
 
 def check_field_order(definition: LintedDefinition) -> Iterator[Remark]:
@@ -538,27 +534,26 @@ def check_other_releases(
     other_releases = [release for release in Release if release is not project.release]
     for topic in _list_parts(declared, selected):
         name, schema = topic.name, topic.schema
-        releases_by_problem: dict[InvalidSchema, list[Release]] = defaultdict(list)
-        problems: dict[tuple[str, str], InvalidSchema] = {}
-        for release in other_releases:
-            for problem in _find_problems(schema, release) if schema else ():
-                releases_by_problem[problems.setdefault((problem.pointer, problem.message), problem)].append(release)
-        for problem, releases in releases_by_problem.items():
-            rule = "DEFAULT_OF_OTHER_BRANCH" if problem.pointer.endswith("/default") else "RELEASE_REJECTS"
+        if schema is None:
+            continue
+        pair = get_pair(schema)
+        parts = {f"/{part_name}": part for part_name, part in pair.halves.items()} if pair else {"": schema}
+        # Only problems that Avro has with a definition: `check` reports problems of uploads.
+        avro_parts = {prefix: part for prefix, part in parts.items() if spec(part).language == "avro"}
+        fixes: dict[tuple[str, str], str] = {}
+        releases_by_problem: dict[tuple[str, str], list[Release]] = defaultdict(list)
+        for release, (prefix, part) in product(other_releases, avro_parts.items()):
+            for problem in find_avro_problems(part.schema, release):
+                key = f"{prefix}{problem.pointer}", problem.message
+                fixes.setdefault(key, problem.fix)
+                releases_by_problem[key].append(release)
+        for (pointer, problem_message), releases in releases_by_problem.items():
+            rule = "DEFAULT_OF_OTHER_BRANCH" if pointer.endswith("/default") else "RELEASE_REJECTS"
             release_names = " and ".join(release.value for release in releases)
-            message = f"Pulsar {release_names} would reject {name}, which {project.release} accepts: {problem.message}."
-            fix = problem.fix and f"{problem.fix[0].upper()}{problem.fix[1:]}."
-            source = schema.locate(problem.pointer) if schema else None
-            yield rule, name, source, Remark(split_pointer(problem.pointer), message, fix)
-
-
-def _find_problems(schema: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-    """Yield the problems that Avro in a release has with the definition; `check` reports problems of uploads."""
-    pair = get_pair(schema)
-    for part_name, part in pair.halves.items() if pair else [("", schema)]:
-        for problem in find_avro_problems(part.schema, release) if spec(part).language == "avro" else ():
-            problem_pointer = f"/{part_name}{problem.pointer}" if part_name else problem.pointer
-            yield InvalidSchema(problem.message, pointer=problem_pointer, fix=problem.fix)
+            message = f"Pulsar {release_names} would reject {name}, which {project.release} accepts: {problem_message}."
+            fix = fixes[pointer, problem_message]
+            fix = fix and f"{fix[0].upper()}{fix[1:]}."
+            yield rule, name, schema.locate(pointer), Remark(split_pointer(pointer), message, fix)
 
 
 def check_client_forms(declared: Declared, project: Project, selected: Collection[TopicName]) -> Iterator[_TopicRemark]:
@@ -599,9 +594,9 @@ def check_sibling_namespaces(
     for name, files in declared.avro_files.items():
         schema = declared.catalog.topics[name].schema if name in declared.catalog.topics else None
         if files and schema and schema.type.name != "KEY_VALUE":
-            namespace = _get_namespace(files[0].value)
-            if namespace is not None:
-                namespaces_by_pulsar_namespace[name.namespace_name][name] = namespace
+            value = files[0].value
+            if isinstance(value, dict) and isinstance(value.get("name"), str):
+                namespaces_by_pulsar_namespace[name.namespace_name][name] = own_names(value, None)[1] or ""
     for namespaces in namespaces_by_pulsar_namespace.values():
         (usual_namespace, topic_count), *_ = Counter(namespaces.values()).most_common(1)
         if topic_count < max(_MIN_SIBLINGS, len(namespaces) * 3 // 4):
@@ -620,13 +615,6 @@ def check_sibling_namespaces(
                     else ""
                 )
                 yield "NAMESPACE_UNLIKE_SIBLINGS", name, file.locate(parts), Remark(parts, message, fix)
-
-
-def _get_namespace(value: Any) -> str | None:
-    """Return the namespace of a named type, which may be empty, or None for any other type."""
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return None
-    return own_names(value, None)[1] or ""
 
 
 # Languages of declared clients

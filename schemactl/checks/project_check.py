@@ -90,20 +90,20 @@ def check_project(
         deadline.look()
         progress(done, total)
 
-    check_files = partial(_check_files, repository=repository, deadline=deadline, on_commit=on_commit, note=note)
+    read_inputs = partial(read_check_inputs, repository=repository, deadline=deadline, on_commit=on_commit, note=note)
     deadline.begin("reading the declared files")
     checked = find_checked_files(request, repository)
-    report = check_files(request, checked)
+    report = _check_files(read_inputs(request, checked))
     if checked.covering_path is not None:
         deadline.begin("checking the approved project that covers this folder")
         other_request = _make_request_for(request, repository, checked.covering_path)
         other = find_checked_files(other_request, repository)
-        covering_report = check_files(other_request, other)
+        covering_report = _check_files(read_inputs(other_request, other))
         both = f"{checked.proposed_project.path} is new, and {checked.covering_path} covers its folder: both projects are checked"
         return _join_projects(covering_report, report, both)
     deadline.begin("checking the topics that move to another project")
     for other_request, other in _find_new_homes(request, repository, checked, report):
-        other_report = check_files(other_request, other)
+        other_report = _check_files(read_inputs(other_request, other))
         moves = f"topics move from {checked.proposed_project.path} to {other.proposed_project.path}: they are checked there as well"
         report = _join_projects(report, other_report, moves)
     return report
@@ -155,20 +155,15 @@ def _join_projects(report: CheckReport, other: CheckReport, note: str) -> CheckR
     )
 
 
-def _check_files(
-    request: CheckRequest,
-    checked: CheckedFiles,
-    *,
-    repository: Repository,
-    deadline: Deadline,
-    on_commit: Progress,
-    note: Note,
-) -> CheckReport:
-    """Check the files of one project; see `check_project` for the arguments."""
-    inputs = read_check_inputs(
-        request, checked, repository=repository, deadline=deadline, on_commit=on_commit, note=note
-    )
-    _note_unreadable_history(inputs)
+def _check_files(inputs: CheckInputs) -> CheckReport:
+    """Check the files of one project; raise errors as `check_project` does."""
+    request, checked, selected = inputs.request, inputs.checked, inputs.selected
+    # Problems of the approved history on requested topics, unless the report has the same problem.
+    broken_problems = {problem for broken in inputs.content.declared.broken for problem in broken.problems}
+    for history_note in inputs.forked.approved.notes:
+        is_requested = selected is None or history_note.topic is None or history_note.topic in selected
+        if is_requested and history_note.problem not in broken_problems:
+            inputs.note(history_note)
     waiver_file = inputs.waiver_file
     if waiver_file.problems:
         raise DeclarationError(waiver_file.problems)
@@ -380,16 +375,6 @@ def _add_broken(inputs: CheckInputs, report: CheckReport) -> CheckReport:
         findings=(*undecided, *findings),
         notes=(*report.notes, *describe_broken({*declared.broken}.difference(needed))),
     )
-
-
-def _note_unreadable_history(inputs: CheckInputs) -> None:
-    """Note the problems of the approved history on requested topics, unless the report has the same problem."""
-    problems = {problem for broken in inputs.content.declared.broken for problem in broken.problems}
-    selected = inputs.selected
-    for history_note in inputs.forked.approved.notes:
-        is_requested = selected is None or history_note.topic is None or history_note.topic in selected
-        if is_requested and history_note.problem not in problems:
-            inputs.note(history_note)
 
 
 def _note_unjudged_files(inputs: CheckInputs, files: CommitFiles) -> Iterator[str]:

@@ -238,15 +238,7 @@ def find_version_effects(
 def _list_affected_clients(
     topic: Topic, version: SchemaVersion, strategy: CompatibilityStrategy, level: Level, target: str
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the declared clients on a target that a version breaks, each with the reason, and the others.
-
-    Args:
-        topic: the topic, with its versions.
-        version: a version of the topic.
-        strategy: the strategy by which data is judged.
-        level: the level that sets the strategy.
-        target: the name of the target.
-    """
+    """Return the declared clients on a target that a version breaks, each with the reason, and the others."""
     part = (topic.find_part(version.kind) or topic) if topic.kinds else topic
     clients = tuple(client for client in part.clients if client.runs_on(target))
     earlier = tuple(other for other in part.versions if other.number < version.number)
