@@ -99,7 +99,11 @@ class Manifest(NamedTuple):
             out: the folder of the package.
             package: the importable name of the package.
         """
-        stamps = _read_stamps(out, package.partition(".")[0])
+        stamps = {
+            file: _make_stamp(entry.stat(follow_symlinks=False))
+            for file, entry in walk_files(out, package.partition(".")[0])
+            if entry.is_file(follow_symlinks=False)
+        }
         topics: dict[TopicName, TopicFiles] = {}
         versions_by_topic: dict[TopicName, dict[int, VersionCode]] = {}
         for name, path in module_paths(sorted(names)).items():
@@ -164,15 +168,6 @@ def make_manifest(
                 topic.module, numbers.get(name, ""), name not in pending, stamps, versions_text
             )
     return Manifest(tip, topics)
-
-
-def _read_stamps(out: Path, folder: str) -> dict[str, Stamp]:
-    """Return the stamps of all files in a folder below `out` by path below `out`, without links."""
-    stamps = {}
-    for name, entry in walk_files(out, folder):
-        if entry.is_file(follow_symlinks=False):
-            stamps[name] = _make_stamp(entry.stat(follow_symlinks=False))
-    return stamps
 
 
 def read_stamp(path: Path) -> Stamp | None:

@@ -55,7 +55,9 @@ def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, s
         tenant, namespace, name = path = paths[topic]
         is_unchanged = (topic.tenant, topic.namespace, topic.topic) == path
         if topics_by_path[path] > 1 and not (is_unchanged and topic.domain == "persistent"):
-            candidates = ((tenant, namespace, f"{name}_{_hash_topic(topic, attempt)}") for attempt in count())
+            texts = (f"{topic}\n{attempt}" if attempt else str(topic) for attempt in count())
+            hashes = (hashlib.sha256(text.encode()).hexdigest()[:8] for text in texts)
+            candidates = ((tenant, namespace, f"{name}_{digits}") for digits in hashes)
             paths[topic] = next(candidate for candidate in candidates if candidate not in taken)
             taken.add(paths[topic])
     return paths
@@ -75,9 +77,3 @@ def _to_python_name(name: str, reserved: frozenset[str] = frozenset()) -> str:
     if keyword.iskeyword(part) or part in (RUNTIME, *reserved) or re.fullmatch(r"__.*__", part):
         part += "_"
     return part
-
-
-def _hash_topic(topic: TopicName, attempt: int) -> str:
-    """Return eight hexadecimal digits, which differ between attempts."""
-    text = f"{topic}\n{attempt}" if attempt else str(topic)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]

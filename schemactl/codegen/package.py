@@ -133,7 +133,6 @@ def package_files(
     files = {f"{root}/{RUNTIME}.py": render_runtime_import("schemactl.generated"), f"{root}/py.typed": ""}
     failures = []
     skipped = {}
-    entries = ""
     topic_files = dict(unchanged)
     unchanged_names = {file for topic in unchanged.values() for file in topic.names}
     names_to_read = [name for name in paths if name in topics_by_name and name not in known_versions]
@@ -144,11 +143,7 @@ def package_files(
     for name, path in paths.items():
         if name in batches:
             read_ahead(batches[name])
-        module_name = ".".join((generate.package, *path))
         if name in unchanged:
-            entries += f"    {literal(str(name))}: {literal(module_name)},\n"
-            for length in (1, 2):
-                files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
             continue
         approved = topics_by_name[name]
         options = decoded_options(generate, approved.topic)
@@ -168,9 +163,6 @@ def package_files(
         except (InvalidSchema, UnsupportedBySpark) as error:
             failures.append(f"{name}: {error.message}" + (f" ({error.fix})" if error.fix else ""))
             continue
-        entries += f"    {literal(str(name))}: {literal(module_name)},\n"
-        for length in (1, 2):
-            files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
         folder = f"{root}/{'/'.join(path[:2])}"
         own_files = {f"{folder}/{path[-1]}.py": module.text}
         own_files |= {f"{folder}/{SCHEMAS}/{file}": text for file, text in module.schemas.items()}
@@ -188,12 +180,19 @@ def package_files(
         files |= own_files
         unchanged_files = {f"{folder}/{SCHEMAS}/{file}" for file in module.unchanged}
         unchanged_names |= unchanged_files
+        module_name = ".".join((generate.package, *path))
         topic_files[name] = TopicFiles(module_name, (*own_files, *unchanged_files), module.versions)
     if failures:
         raise SchemactlError(
             "\n".join(["these topics have no columns in Spark:", *failures]),
             fix="change the definitions, or exclude the topics with --topic",
         )
+    entries = ""
+    for name, path in paths.items():
+        if name in topic_files:
+            entries += f"    {literal(str(name))}: {literal(topic_files[name].module)},\n"
+            for length in (1, 2):
+                files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
     target_names = "".join(f"{literal(name)}, " for name in sorted(targets)).rstrip()
     package = _PACKAGE.format(
         runtime=runtime,

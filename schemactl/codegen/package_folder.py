@@ -88,7 +88,14 @@ def compare(
         if present_text != text and not brought(out / name, text):
             # An empty file (py.typed, an __init__.py made by hand) has no content that could be lost.
             (foreign if present_text and not _is_generated(name, present_text) else changed).append(name)
-    extra = (name for name in _find_extra_files(files, unchanged, out, below) if not brought(out / name, None))
+    extra: list[str] = []
+    for root in {name.split("/")[0] for name in files}:
+        for name, entry in walk_files(out, root):
+            if name in files or name in unchanged or not entry.is_file(follow_symlinks=False):
+                continue
+            text = (_read(out / name, below) or "") if name.endswith(".py") else ""
+            if _is_generated(name, text) and not brought(out / name, None):
+                extra.append(name)
     return Difference(tuple(changed), tuple(sorted(extra)), tuple(foreign))
 
 
@@ -138,17 +145,6 @@ def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> N
         atomic_files.write(path, buffer.getvalue(), below=below)
     except OSError as error:
         raise SchemactlError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def _find_extra_files(
-    files: Collection[str], unchanged: Collection[str], out: Path, below: str | None
-) -> Iterator[str]:
-    """Yield the generated files in the folder that are in neither `files` nor `unchanged`."""
-    for root in {name.split("/")[0] for name in files}:
-        for name, entry in walk_files(out, root):
-            is_other_file = name not in files and name not in unchanged and entry.is_file(follow_symlinks=False)
-            if is_other_file and _is_generated(name, (_read(out / name, below) or "") if name.endswith(".py") else ""):
-                yield name
 
 
 def walk_files(out: Path, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:

@@ -12,7 +12,6 @@ from schemactl.codegen.spark_types import (
     Atomic,
     Decimal,
     SparkArray,
-    SparkField,
     SparkMap,
     SparkType,
     Struct,
@@ -55,7 +54,17 @@ class RowTypes:
 
     def reserve_name(self, name: str) -> str:
         """Return the name of a class that no record has, as close to `name` as possible."""
-        return self._make_name(name)
+        words = re.sub(r"\W", "_", name, flags=re.ASCII).split("_")
+        name = "".join(word[:1].upper() + word[1:] for word in words) or "Record"
+        name = f"_{name}" if name[0].isdigit() else name
+        candidates = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
+        free_name = next(
+            candidate
+            for candidate in candidates
+            if candidate not in self._reserved_names and not keyword.iskeyword(candidate)
+        )
+        self._reserved_names.add(free_name)
+        return free_name
 
     def make_imports(self) -> str:
         """Return the import statements of the types."""
@@ -80,42 +89,28 @@ class RowTypes:
                 return f"list[{self.render(element, nullable=contains_null, place=place)}]"
             case SparkMap(value, contains_null, key):
                 return f"dict[{self._annotate(key, place)}, {self.render(value, nullable=contains_null, place=place)}]"
-            case Struct(fields):
-                return self._name_record(spark_type, fields, place)
+            case Struct():
+                return self._name_record(spark_type, place)
 
-    def _name_record(self, record: Struct, fields: tuple[SparkField, ...], place: str) -> str:
+    def _name_record(self, record: Struct, place: str) -> str:
         """Return the name of a record's TypedDict, which is defined at the first use."""
         # Structs are equal regardless of their names, which count here, at every depth.
         key = repr(record)
         if key not in self._names_by_record:
-            name = self._make_name(record.name or place)
+            name = self.reserve_name(record.name or place)
             types = {
                 field.name: self.render(field.type, nullable=field.nullable, place=f"{name}_{field.name}")
-                for field in fields
+                for field in record.fields
             }
             self._names_by_record[key] = name
-            self.definitions.append(self._define(name, types))
+            if all(map(self._is_attribute_name, types)):
+                attributes = "".join(f"    {field}: {annotation}\n" for field, annotation in types.items())
+                definition = f"class {name}(TypedDict):\n" + (attributes or "    pass\n")
+            else:
+                items = "".join(f"        {literal(field)}: {annotation},\n" for field, annotation in types.items())
+                definition = f'{name} = TypedDict(\n    "{name}",\n    {{\n{items}    }},\n)\n'
+            self.definitions.append(definition)
         return self._names_by_record[key]
-
-    def _make_name(self, record_name: str) -> str:
-        words = re.sub(r"\W", "_", record_name, flags=re.ASCII).split("_")
-        name = "".join(word[:1].upper() + word[1:] for word in words) or "Record"
-        name = f"_{name}" if name[0].isdigit() else name
-        candidates = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
-        free_name = next(
-            candidate
-            for candidate in candidates
-            if candidate not in self._reserved_names and not keyword.iskeyword(candidate)
-        )
-        self._reserved_names.add(free_name)
-        return free_name
-
-    def _define(self, name: str, types: dict[str, str]) -> str:
-        if all(map(self._is_attribute_name, types)):
-            attributes = "".join(f"    {field}: {annotation}\n" for field, annotation in types.items())
-            return f"class {name}(TypedDict):\n" + (attributes or "    pass\n")
-        items = "".join(f"        {literal(field)}: {annotation},\n" for field, annotation in types.items())
-        return f'{name} = TypedDict(\n    "{name}",\n    {{\n{items}    }},\n)\n'
 
     def _is_attribute_name(self, name: str) -> bool:
         """Return whether a class can have an attribute of this name, which neither hides a type nor is mangled."""

@@ -236,7 +236,13 @@ def _convert_value(info: SchemaInfo, options: StructOptions, release: Release) -
         return _convert_avro(info.schema, options, release)
     native = protobuf_of(info)
     if native is not None:
-        return Converted(_convert_message(native, options), nullable=False)
+        root = protobuf.load("definition").parse(native.schema).root
+        try:
+            struct = _ProtoConverter(options, native.comments()).convert_message(root, {})
+        except RecursionError:
+            raise _make_too_deep_error() from None
+        assert struct is not None  # noqa: S101  the outermost message is never dropped
+        return Converted(struct, nullable=False)
     # The types of Pulsar's Spark connector, or the nearest type where it lacks one.
     name = spec(info).spark
     if options.nanoseconds == "bigint" and info.type in NANOSECOND_TYPES:
@@ -374,20 +380,17 @@ class _Converter:
             if converted is not None:
                 name = f"member{number}"
                 if self._options.stable_union_identifiers:
-                    name = self._name_member(branch, names)
+                    type_name = branch.name if isinstance(branch, avro.Named) else branch.full_name
+                    if type_name.lower() in names:
+                        raise UnsupportedBySpark(
+                            "IncompatibleSchemaException",
+                            f"two members of a union would be called {type_name}, as Spark compares names without case",
+                            fix="rename one of the types",
+                        )
+                    names.add(type_name.lower())
+                    name = self._options.stable_union_prefix + type_name
                 members.append(SparkField(name, converted.type, nullable=True))
         return Converted(Struct(tuple(members)), nullable=False)
-
-    def _name_member(self, branch: avro.Schema, names: set[str]) -> str:
-        name = branch.name if isinstance(branch, avro.Named) else branch.full_name
-        if name.lower() in names:
-            raise UnsupportedBySpark(
-                "IncompatibleSchemaException",
-                f"two members of a union would be called {name}, as Spark compares names without case",
-                fix="rename one of the types",
-            )
-        names.add(name.lower())
-        return self._options.stable_union_prefix + name
 
 
 def _make_too_wide_error() -> UnboundedColumns:
@@ -431,28 +434,10 @@ def _get_logical_type(schema: avro.Primitive | avro.Fixed) -> str | None:
 # Protobuf, as Spark's SchemaConverters for protobuf converts it
 
 
-def _convert_message(native: SchemaInfo, options: StructOptions) -> Struct:
-    """Return the type of the root message of a PROTOBUF_NATIVE schema, like Spark's protobuf support with its safe options.
+class _ProtoConverter:
+    """One conversion of messages and fields of `formats.protobuf.descriptor`, like Spark's protobuf support with its safe options.
 
     Unsigned numbers have the next wider type (`upcast.unsigned.ints`), and messages without fields are dropped.
-
-    Raises:
-        InvalidSchema: if the schema does not parse.
-        UnsupportedBySpark: if a message contains itself, and the options have no depth.
-        SchemactlError: if protobuf is not installed.
-    """
-    root = protobuf.load("definition").parse(native.schema).root
-    try:
-        struct = _ProtoConverter(options, native.comments()).convert_message(root, {})
-    except RecursionError:
-        raise _make_too_deep_error() from None
-    assert struct is not None  # noqa: S101  the outermost message is never dropped
-    return struct
-
-
-class _ProtoConverter:
-    """One conversion of messages and fields of `formats.protobuf.descriptor`.
-
     The result None means that the field is dropped. `depths` has the number of enclosing messages by full name.
     """
 
