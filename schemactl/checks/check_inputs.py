@@ -25,7 +25,7 @@ from schemactl.core.schema import Commit
 from schemactl.declare.project import choose_target, place_in_project
 from schemactl.declare.reader import BrokenDeclaration, Declared, describe_unused_paths
 from schemactl.history import Forked, History, Repository, approved_history, waivers_at
-from schemactl.history.approved_history import JudgingProject, read_other_projects
+from schemactl.history.approved_history import read_other_projects
 from schemactl.history.merge import LocalChanges, read_forked
 from schemactl.history.versions import Derivation, Progress
 
@@ -164,8 +164,8 @@ def read_check_inputs(
     An interrupted run saves the part of the history that it has read, so the history comes first. Problems of the files have priority.
 
     Raises:
-        DeclarationError: if the files have problems other than broken declarations.
-        SchemactlError: if the history cannot be read.
+        DeclarationError: if the files have problems other than broken declarations, or `adopted` changes approved numbers.
+        SchemactlError: if the history cannot be read, or `adopted` does not name a commit of the approved line.
     """
     proposed_project, project, approved_project = checked.proposed_project, checked.project, checked.approved_project
     if request.target is not None:
@@ -191,7 +191,20 @@ def read_check_inputs(
     if history_problem is not None:
         raise history_problem
     if approved_project and approved_project.project.adopted != proposed_project.adopted:
-        _require_same_numbers(repository, checked, approved_project)
+        value = approved_project.project.adopted
+        renumbered = Derivation(repository, project).find_renumbered(approved_project.tip, proposed_project.adopted)
+        if renumbered:
+            raise DeclarationError(
+                [
+                    Problem(
+                        place_in_project(checked.files, proposed_project, ("adopted",)),
+                        f"`adopted` would change the numbers of approved versions: {join_first(renumbered, 3)}",
+                        f"write {value}, as approved"
+                        if value
+                        else "remove it: it takes effect only before the project is approved",
+                    )
+                ]
+            )
     deadline.begin("comparing declarations with the approved history")
     declared, forked = _leave_out_undecided(content.declared, forked)
     content = replace(content, declared=keep_broken_as_approved(declared, forked.merge_base))
@@ -209,26 +222,6 @@ def _find_ref_of_amended_commit(request: CheckRequest, repository: Repository, p
             fix="git commit --amend --no-verify",
         )
     return "HEAD^"
-
-
-def _require_same_numbers(repository: Repository, checked: CheckedFiles, approved_project: JudgingProject) -> None:
-    """Check that the proposed `adopted` changes no number of an approved version.
-
-    Raises:
-        DeclarationError: if it changes numbers.
-        HistoryError: if it does not name a commit of the approved line.
-    """
-    renumbered = Derivation(repository, checked.project).find_renumbered(
-        approved_project.tip, checked.proposed_project.adopted
-    )
-    if renumbered:
-        place = place_in_project(checked.files, checked.proposed_project, ("adopted",))
-        message = f"`adopted` would change the numbers of approved versions: {join_first(renumbered, 3)}"
-        value = approved_project.project.adopted
-        fix = (
-            f"write {value}, as approved" if value else "remove it: it takes effect only before the project is approved"
-        )
-        raise DeclarationError([Problem(place, message, fix)])
 
 
 def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, Forked]:

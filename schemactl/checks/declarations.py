@@ -459,9 +459,29 @@ def check_undeclared_renames(comparison: Comparison, names: Iterable[TopicName])
         candidates = removed.get(key, [])
         for topic, parts in topics:
             best_match = max(candidates, key=lambda candidate: _compute_similarity(parts, candidate[1]), default=None)
-            if best_match and _compute_similarity(parts, best_match[1]) >= _MIN_SIMILARITY:
-                candidates.remove(best_match)
-                yield from _report_rename(comparison, topic, best_match[0])
+            if best_match is None or _compute_similarity(parts, best_match[1]) < _MIN_SIMILARITY:
+                continue
+            candidates.remove(best_match)
+            old_topic = best_match[0].load()
+            strategy, level = comparison.approved.strategy(old_topic.name, comparison.project.defaults)
+            if topic.schema is None or not old_topic.versions:
+                continue
+            proposal = Proposal.create(topic, topic.schema.load(), old_topic.versions, strategy, level)
+            is_breaking = old_topic.lifecycle == "stable" and is_rejected(proposal.judge(comparison.project))
+            latest_number = old_topic.versions[-1].number
+            # The finding is about the old topic, because its readers are affected even if the new topic is a draft.
+            yield from comparison.make_finding(
+                "RENAME_UNDECLARED",
+                old_topic,
+                f"{topic.name} is new, and {old_topic.name} ({old_topic.source} before the change), which had nearly the same definition, is removed."
+                + (f" The new definition breaks readers that {strategy} protects there." if is_breaking else ""),
+                fix=f"If it is the same topic, add `renamed_from: {old_topic.name}`, and its versions are compared as well; "
+                "else remove the old topic in a separate change",
+                source=topic.source,
+                severity="error" if is_breaking else None,
+                against=(latest_number,),
+                fingerprint=proposal.make_fingerprint("RENAME_UNDECLARED", "", against=(latest_number,)),
+            )
 
 
 def _group_by_record(topics: Iterable[Topic]) -> dict[str, list[tuple[Topic, _Outline]]]:
@@ -480,30 +500,6 @@ def _group_by_record(topics: Iterable[Topic]) -> dict[str, list[tuple[Topic, _Ou
 
 def _compute_similarity(left: _Outline, right: _Outline) -> float:
     return 2 * len(left & right) / (len(left) + len(right))
-
-
-def _report_rename(comparison: Comparison, topic: Topic, old_topic: Topic) -> Iterator[Finding]:
-    old_topic = old_topic.load()
-    strategy, level = comparison.approved.strategy(old_topic.name, comparison.project.defaults)
-    if topic.schema is None or not old_topic.versions:
-        return
-    proposal = Proposal.create(topic, topic.schema.load(), old_topic.versions, strategy, level)
-    is_breaking = old_topic.lifecycle == "stable" and is_rejected(proposal.judge(comparison.project))
-    latest_number = old_topic.versions[-1].number
-    # The finding is about the old topic, because its readers are affected even if the new topic is a draft.
-    yield from comparison.make_finding(
-        "RENAME_UNDECLARED",
-        old_topic,
-        f"{topic.name} is new, and {old_topic.name} ({old_topic.source} before the change), which had nearly the same definition, is removed."
-        + (f" The new definition breaks readers that {strategy} protects there." if is_breaking else ""),
-        fix=f"If it is the same topic, add `renamed_from: {old_topic.name}`, and its versions are compared as well; "
-        "else remove the old topic "
-        "in a separate change",
-        source=topic.source,
-        severity="error" if is_breaking else None,
-        against=(latest_number,),
-        fingerprint=proposal.make_fingerprint("RENAME_UNDECLARED", "", against=(latest_number,)),
-    )
 
 
 # Deprecation

@@ -7,7 +7,7 @@ breaks. So either all files are written or none.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -92,7 +92,11 @@ def find_fixes(
         pairs.append((old_name, new_name))
     before = after = check_project(request, deadline, progress=progress, note=note, repository=repository)
     alias_edits = tuple(edit for pair in pairs for edit in _find_alias_edits(before, *pair))
-    merged_paths = _find_merged_paths(request, (*alias_edits, *before.edits), repository)
+    merged_paths: list[str] = []
+    if judged_texts := {edit.path: edit.content for edit in (*alias_edits, *before.edits)}:
+        # Where both sides changed a file, the check judged the text as it will be after the merge.
+        files = find_checked_files(request, repository).files
+        merged_paths = sorted(path for path, text in judged_texts.items() if files.read(path) != text.encode())
     for path in merged_paths:
         note(
             f"{shown(path)} was not edited, because the approved branch has also changed it since the merge base: "
@@ -120,15 +124,6 @@ def find_fixes(
             old_texts.setdefault(edit.path, edit.content)
         new_texts = texts
     return Fixes(before, after, old_texts, new_texts)
-
-
-def _find_merged_paths(request: CheckRequest, edits: Iterable[TextEdit], repository: Repository) -> list[str]:
-    """Return the paths of edits whose text is not in the files: the check judged the text as it will be after the merge."""
-    texts = {edit.path: edit.content for edit in edits}
-    if not texts:
-        return []
-    files = find_checked_files(request, repository).files
-    return sorted(path for path, text in texts.items() if files.read(path) != text.encode())
 
 
 # Aliases

@@ -14,7 +14,7 @@ from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Finding
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.core.terminal import on_one_line
-from schemactl.formats import get_pair
+from schemactl.formats import get_parts
 from schemactl.formats.avro import parse_by_any
 from schemactl.formats.avro.logical_types import JSR310_PROPERTY, ValueType, find_times
 
@@ -148,10 +148,7 @@ def _is_enabled(part: SchemaInfo) -> bool:
 
 def _list_parts(schema: SchemaInfo, type_: SchemaType) -> list[tuple[str, SchemaInfo]]:
     """Return the schema, or the key and value of a pair, if it has the type; each with the JSON pointer of its definition."""
-    schema = schema.load()
-    pair = get_pair(schema)
-    parts = {f"/{name}": half for name, half in pair.halves.items()} if pair else {"": schema}
-    return [(prefix, part) for prefix, part in parts.items() if part.type is type_]
+    return [(prefix, part) for prefix, part in get_parts(schema.load()).items() if part.type is type_]
 
 
 def _list_java_clients(comparison: Comparison, topic: Topic) -> list[Client]:

@@ -116,25 +116,17 @@ def _merge_overlays(old: Catalog, new: Catalog, declared: Catalog, approved: Cat
     return Catalog({**namespaces, **old.namespaces}, topics)
 
 
-def read_proposed_judging_files(
-    project: Project,
-    content: ProjectFiles,
-    merged_files: LineMergedFiles | None = None,
-    approved: Project | None = None,
-) -> JudgingFiles:
+def read_proposed_judging_files(project: Project, merged_files: LineMergedFiles, approved: Project) -> JudgingFiles:
     """Read the change's own judging files, as they will be after the merge.
 
     Args:
         project: the project of the checked files.
-        content: the content of the checked files.
-        merged_files: the files after the merge, or None if nothing has been approved.
+        merged_files: the files after the merge.
         approved: the approved project, whose roots are declared as well.
 
     Raises:
         DeclarationError: if the merged files cannot be read.
     """
-    if merged_files is None or approved is None:
-        return JudgingFiles(project, content.overlays, content.numbers.records)
     merged_project = project
     if merged_files.kind(project.path) == "file":
         merged_project = read_project(project.path, read_bytes(merged_files, project.path))

@@ -34,7 +34,7 @@ from schemactl.declare.references import AvroFile, own_names
 from schemactl.declare.rewriting import select_harmless_rewrites
 from schemactl.declare.source_location import Tokens
 from schemactl.declare.text_edits import make_text_edit
-from schemactl.formats import find_misreadings, get_pair, identity, resolve, spec
+from schemactl.formats import find_misreadings, get_parts, identity, resolve, spec
 from schemactl.formats.avro.go_definitions import find_changes
 from schemactl.formats.avro.parser import find_problems as find_avro_problems
 from schemactl.formats.avro.schema import LOGICAL_TYPES, PRIMITIVE_TYPES, qualify
@@ -536,10 +536,8 @@ def check_other_releases(
         name, schema = topic.name, topic.schema
         if schema is None:
             continue
-        pair = get_pair(schema)
-        parts = {f"/{part_name}": part for part_name, part in pair.halves.items()} if pair else {"": schema}
         # Only problems that Avro has with a definition: `check` reports problems of uploads.
-        avro_parts = {prefix: part for prefix, part in parts.items() if spec(part).language == "avro"}
+        avro_parts = {prefix: part for prefix, part in get_parts(schema).items() if spec(part).language == "avro"}
         fixes: dict[tuple[str, str], str] = {}
         releases_by_problem: dict[tuple[str, str], list[Release]] = defaultdict(list)
         for release, (prefix, part) in product(other_releases, avro_parts.items()):

@@ -47,7 +47,7 @@ from schemactl.core.wording import format_count
 from schemactl.declare.files import Files, WorktreeFiles, describe_folders
 from schemactl.declare.project import PROJECT_FILE
 from schemactl.declare.reader import BrokenDeclaration, describe_broken, describe_outside_declarations, read
-from schemactl.formats import get_pair
+from schemactl.formats import get_parts
 from schemactl.history import CommitFiles, HashedFiles, Repository
 from schemactl.history.commit_files import list_differing_files
 from schemactl.history.early_exit import in_ci
@@ -204,7 +204,8 @@ def _judge(inputs: CheckInputs) -> CheckReport:
             inputs.note(outside)
     expect_agreement(content.numbers.records, declared, forked)
     if approved_project is None:
-        report = _judge_by(inputs, read_proposed_judging_files(proposed_project, content))
+        own_judging_files = JudgingFiles(proposed_project, content.overlays, content.numbers.records)
+        report = _judge_by(inputs, own_judging_files)
         if forked.approved.tip is None:
             return report
         note = f"{proposed_project.path} has not been approved yet, so its own settings judge"
@@ -221,9 +222,7 @@ def _judge(inputs: CheckInputs) -> CheckReport:
     gate_findings = [*approved_judging_files.unreadable]
     if changed:
         merged_files = LineMergedFiles(inputs.repository, checked.files, base=files_at_base, tip=files_at_tip)
-        proposed_judging_files = read_proposed_judging_files(
-            proposed_project, content, merged_files, approved_project.project
-        )
+        proposed_judging_files = read_proposed_judging_files(proposed_project, merged_files, approved_project.project)
         report = join_judgments(report, _judge_by(inputs, proposed_judging_files, approved_judging_files))
         gate_findings += check_gate(
             changed, approved_judging_files, proposed_judging_files, files_at_base, checked.files, inputs.comparison
@@ -420,9 +419,8 @@ def _describe_lost_nanoseconds(project: Project, report: CheckReport, declared: 
         topic = declared.topics[name]
         if topic.schema is None or get_nanoseconds(topic, project.generate):
             continue
-        pair = get_pair(topic.schema.load())
-        parts = pair.halves.values() if pair else [topic.schema]
-        if topic_types := {part.type for part in parts} & {*NANOSECOND_TYPES}:
+        part_types = {part.type for part in get_parts(topic.schema.load()).values()}
+        if topic_types := part_types & {*NANOSECOND_TYPES}:
             types |= topic_types
             names.append(name)
     if names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -397,7 +397,9 @@ class _StructComparison:
 
     def compare_structs(self, old_path: Path, new_path: Path, old: Struct, new: Struct) -> Iterator[ColumnChange]:
         """Yield the changes between the struct at `old_path` and its successor at `new_path`."""
-        fold_case = _make_case_fold(old, new)
+        # Case matters only if names of one struct differ in nothing else.
+        folded_names = [[field.name.casefold() for field in struct.fields] for struct in (old, new)]
+        fold_case = str.casefold if all(len({*names}) == len(names) for names in folded_names) else str
         remaining_fields = {fold_case(field.name): field for field in old.fields}
         pairs = [(field, remaining_fields.pop(fold_case(field.name), None)) for field in new.fields]
         for field, field_of_same_name in pairs:
@@ -468,12 +470,6 @@ class _StructComparison:
             case _ if old != new:
                 before, after = format_sql_type(old), format_sql_type(new)
                 yield ColumnChange("type widened" if is_widening(before, after) else "rewrite", new_path, before, after)
-
-
-def _make_case_fold(*structs: Struct) -> Callable[[str], str]:
-    """Return the function that normalizes names; case matters only if names of a struct differ in nothing else."""
-    names_by_struct = [[field.name.casefold() for field in struct.fields] for struct in structs]
-    return str.casefold if all(len(set(names)) == len(names) for names in names_by_struct) else str
 
 
 # Wording

@@ -17,7 +17,7 @@ from schemactl.codegen.topic_struct import StructOptions, convert
 from schemactl.core.names import TopicName
 from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats import get_pair, spec
+from schemactl.formats import get_parts, spec
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import (
@@ -100,9 +100,9 @@ def topic_classes(
     Raises:
         InvalidSchema: if the definition does not parse.
     """
-    pair = get_pair(info)
-    parts_of_pair = pair.halves.values() if pair else [info]
-    schemas = [parse(part.schema, release) for part in parts_of_pair if spec(part).payload in ("avro", "json")]
+    schemas = [
+        parse(part.schema, release) for part in get_parts(info).values() if spec(part).payload in ("avro", "json")
+    ]
     return class_module(schemas, kind, options, f"The records of {topic}, version {number}.")
 
 
@@ -248,7 +248,7 @@ class _Classes:
         avro |= field.properties
         default = ""
         if field.default is not NO_DEFAULT:
-            default = self._write_default(field.schema, field.default) or ""
+            default = self._write_default(field.schema, field.default)
             if not (default and _has_unique_default(field.schema)):
                 avro["default"] = field.default
         write = _write_dataclass_field if self._kind == "dataclass" else _write_pydantic_field
@@ -307,22 +307,22 @@ class _Classes:
     def _find_base(self, schema: Schema) -> str:
         """Return the Python type that a codec decodes a type without parts to."""
         spark_type = convert(schema, self._options).type
-        if isinstance(spark_type, Decimal) and not spark_type.is_int:
+        if isinstance(spark_type, Decimal):
             return "Decimal"
-        name = "int" if isinstance(spark_type, Decimal) else PYTHON_TYPES[getattr(spark_type, "name", "")]
+        name = PYTHON_TYPES[getattr(spark_type, "name", "")]
         return f"dt.{name}" if name in ("date", "datetime", "time", "timedelta") else name
 
     # Defaults
 
-    def _write_default(self, schema: Schema, default: Any) -> str | None:
-        """Return a default in Python, given as JSON, or None if Python does not have the value.
+    def _write_default(self, schema: Schema, default: Any) -> str:
+        """Return a default in Python, given as JSON, or "" if Python does not have the value.
 
         For lists, dicts and objects, which no two instances may share, it is a function that makes the default (`_is_factory`).
         """
         try:
             text = self._write_value(schema, default)
         except (OverflowError, ValueError, TypeError, KeyError):
-            return None
+            return ""
         first_branch = schema.branches[0] if isinstance(schema, Union) else schema
         if isinstance(first_branch, Array | Map | Record):
             return _FACTORIES.get(text, f"lambda: {text}")

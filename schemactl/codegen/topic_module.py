@@ -18,7 +18,7 @@ from schemactl.codegen.topics import NO_VERSION, PackageTopic, VersionsOnTarget,
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.json_values import format_json
 from schemactl.core.schema import NANOSECOND_TYPES, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.formats import get_pair, protobuf, spec
+from schemactl.formats import get_pair, get_parts, protobuf, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
 
@@ -225,7 +225,7 @@ def _make_versions(
             schemas.texts |= version_files.texts
             code = VersionCode(version.kind, call, info.properties, tuple(version_files.texts))
             # The form of a protobuf definition follows from the current declaration.
-            if all(spec(part).language != "protobuf" and part.proto is None for part in _list_parts(info)):
+            if all(spec(part).language != "protobuf" and part.proto is None for part in get_parts(info).values()):
                 codes[version.number] = code
         calls[str(version.number)] = code.call
         properties[version.number] = code.properties
@@ -277,7 +277,7 @@ def _make_targets(on_targets: Iterable[VersionsOnTarget], schemas: _SchemaFiles)
 def _make_options(reader: SchemaInfo, settings: ModuleSettings) -> str:
     """Return the call of Options, or "" if all are the default."""
     options, wire_options = settings.options, settings.wire_options
-    has_nanoseconds = any(part.type in NANOSECOND_TYPES for part in _list_parts(reader))
+    has_nanoseconds = any(part.type in NANOSECOND_TYPES for part in get_parts(reader).values())
     codec_options = {
         "time_type": options.has_time,
         "recursion_depth": max(options.recursive_field_max_depth, 0),
@@ -407,10 +407,4 @@ def _make_dict(entries: Mapping[str, str]) -> str:
 
 
 def _has_json(info: SchemaInfo) -> bool:
-    return any(spec(part).payload == "json" for part in _list_parts(info))
-
-
-def _list_parts(info: SchemaInfo) -> list[SchemaInfo]:
-    """Return the schema, or the key and value of a pair."""
-    pair = get_pair(info)
-    return [*pair.halves.values()] if pair else [info]
+    return any(spec(part).payload == "json" for part in get_parts(info).values())

@@ -23,7 +23,7 @@ from schemactl.core import environment
 from schemactl.core.environment import DISTRIBUTION
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.schema import Commit
-from schemactl.formats import get_pair, spec
+from schemactl.formats import get_parts, spec
 
 LICENSE: Final = "LICENSE"
 
@@ -218,8 +218,7 @@ def _list_payloads(topics: Iterable[PackageTopic]) -> set[str]:
             *(version for on_target in topic.on_targets for version in on_target.versions),
         ):
             if version.info:
-                pair = get_pair(version.info)
-                payloads |= {spec(part).payload for part in (pair.halves.values() if pair else [version.info])}
+                payloads |= {spec(part).payload for part in get_parts(version.info).values()}
     return payloads
 
 

@@ -27,10 +27,11 @@ from schemactl.formats.type_spec import (
     TypeSpec,
     find_misread_for_direction,
     get_pair,
+    get_parts,
     spec,
 )
 
-__all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "get_pair", "spec"]
+__all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "get_pair", "get_parts", "spec"]
 
 
 def _explain_no_schema(name: str) -> tuple[str, str]:

@@ -6,15 +6,13 @@ from dataclasses import replace
 
 from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.formats import get_pair, protobuf
+from schemactl.formats import get_pair, get_parts, protobuf
 from schemactl.formats.key_value import join
 
 
 def list_native_parts(info: SchemaInfo) -> list[SchemaInfo]:
     """Return the PROTOBUF_NATIVE definitions in a schema: itself, or the key and value of a pair."""
-    pair = get_pair(info)
-    parts = list(pair.halves.values()) if pair else [info]
-    return [part for part in parts if part.type is SchemaType.PROTOBUF_NATIVE]
+    return [part for part in get_parts(info).values() if part.type is SchemaType.PROTOBUF_NATIVE]
 
 
 def list_proto_files(info: SchemaInfo) -> list[str]:

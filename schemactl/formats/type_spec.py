@@ -272,6 +272,16 @@ def get_pair(info: SchemaInfo) -> Pair | None:
     return SPECS[info.type].get_pair(info)
 
 
+def get_parts(info: SchemaInfo) -> dict[str, SchemaInfo]:
+    """Return the key and the value of a KEY_VALUE schema by `/key` and `/value`, or else the schema itself by "".
+
+    Raises:
+        InvalidSchema: if the definition of a KEY_VALUE schema does not parse.
+    """
+    pair = get_pair(info)
+    return {f"/{name}": part for name, part in pair.halves.items()} if pair else {"": info}
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """The two schemas of a KEY_VALUE schema, and the place of the key in a message."""
