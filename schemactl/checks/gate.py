@@ -45,17 +45,21 @@ _MAX_EFFECTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _JudgingFile:
-    """A judging file.
+    """A changed judging file.
 
     Attributes:
         path: the path from the repository's top.
         kind: `project`, `overlay`, `numbers`, or `definition` (of a version in a numbers file).
         targets: the targets that use the file; empty for the project file.
+        old_values: the parsed values at the merge base (see `_read_values`).
+        new_values: the parsed values of the checked file.
     """
 
     path: str
     kind: _Kind
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...]
+    old_values: object
+    new_values: object
 
 
 def find_changed_files(
@@ -88,12 +92,13 @@ def find_changed_files(
         for entry in (entry for topic in record.topics.values() for entry in topic.entries.values()):
             if entry.path:
                 targets_by_file.setdefault((entry.path, "definition"), {})[record.target] = None
-    return [
-        _JudgingFile(path, kind, tuple(targets))
-        for (path, kind), targets in targets_by_file.items()
-        if old_files.entry(path) != new_files.entry(path)
-        and _read_values(old_files, path) != _read_values(new_files, path)
-    ]
+    changed_files = []
+    for (path, kind), targets in targets_by_file.items():
+        if old_files.entry(path) != new_files.entry(path):
+            old_values, new_values = _read_values(old_files, path), _read_values(new_files, path)
+            if old_values != new_values:
+                changed_files.append(_JudgingFile(path, kind, tuple(targets), old_values, new_values))
+    return changed_files
 
 
 def _read_values(files: Files, path: str) -> object:
@@ -128,7 +133,6 @@ def check_gate(
     changed: Sequence[_JudgingFile],
     approved: JudgingFiles,
     proposed: JudgingFiles,
-    old_files: CommitFiles,
     new_files: CommitFiles | HashedFiles,
     comparison: Comparison,
 ) -> Iterator[Finding]:
@@ -138,16 +142,16 @@ def check_gate(
         changed: the changed judging files.
         approved: the approved judging files.
         proposed: the change's own judging files.
-        old_files: the files at the merge base.
         new_files: the checked files.
         comparison: the declarations and the approved history.
     """
     for file in changed:
-        old_value, new_value = _read_values(old_files, file.path), _read_values(new_files, file.path)
         effects: list[str] = []
         key: Tokens = ()
         if file.kind == "project":
-            differences = [*_compare_values(_get_single_document(old_value), _get_single_document(new_value))]
+            differences = [
+                *_compare_values(_get_single_document(file.old_values), _get_single_document(file.new_values))
+            ]
             key = next((tokens for tokens, _ in differences), ())
             effects = [sentence for _, sentence in differences]
             effects += _describe_removed_roots(approved.project, proposed.project, new_files, comparison)
@@ -157,7 +161,7 @@ def check_gate(
             effects = [*_describe_numbers_effects(file, approved, proposed)]
         if file.kind in ("project", "overlay"):
             effects += _describe_strategy_effects(file, approved, proposed, comparison)
-        verb = "is removed" if new_value is None else "is added" if old_value is None else "changes"
+        verb = "is removed" if file.new_values is None else "is added" if file.old_values is None else "changes"
         listed_effects = [
             *effects[:_MAX_EFFECTS],
             *([f"{len(effects) - _MAX_EFFECTS} further effects"] if len(effects) > _MAX_EFFECTS else []),

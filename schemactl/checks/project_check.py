@@ -225,7 +225,7 @@ def _judge(inputs: CheckInputs) -> CheckReport:
         proposed_judging_files = read_proposed_judging_files(proposed_project, merged_files, approved_project.project)
         report = join_judgments(report, _judge_by(inputs, proposed_judging_files, approved_judging_files))
         gate_findings += check_gate(
-            changed, approved_judging_files, proposed_judging_files, files_at_base, checked.files, inputs.comparison
+            changed, approved_judging_files, proposed_judging_files, checked.files, inputs.comparison
         )
         gate_findings += [
             finding

@@ -276,13 +276,14 @@ def _make_targets(on_targets: Iterable[VersionsOnTarget], schemas: _SchemaFiles)
 
 def _make_options(reader: SchemaInfo, settings: ModuleSettings) -> str:
     """Return the call of Options, or "" if all are the default."""
-    options, wire_options = settings.options, settings.wire_options
-    has_nanoseconds = any(part.type in NANOSECOND_TYPES for part in get_parts(reader).values())
+    options, wire_options, parts = settings.options, settings.wire_options, get_parts(reader).values()
+    has_json = any(spec(part).payload == "json" for part in parts)
+    has_nanoseconds = any(part.type in NANOSECOND_TYPES for part in parts)
     codec_options = {
         "time_type": options.has_time,
         "recursion_depth": max(options.recursive_field_max_depth, 0),
-        "json_defaults": settings.json_defaults and _has_json(reader),
-        "json_times": _has_json(reader) and "json_times" in wire_options and literal(wire_options["json_times"]),
+        "json_defaults": settings.json_defaults and has_json,
+        "json_times": has_json and "json_times" in wire_options and literal(wire_options["json_times"]),
         "integers": "integers" in wire_options and literal(wire_options["integers"]),
         "nanoseconds": options.nanoseconds == "bigint" and has_nanoseconds and literal("bigint"),
     }
@@ -404,7 +405,3 @@ def _make_dict(entries: Mapping[str, str]) -> str:
     """Return the text of a dict whose keys and values are expressions, one entry on each line."""
     lines = "".join(f"        {key}: {value},\n" for key, value in entries.items())
     return f"{{\n{lines}    }}" if lines else "{}"
-
-
-def _has_json(info: SchemaInfo) -> bool:
-    return any(spec(part).payload == "json" for part in get_parts(info).values())
