@@ -128,7 +128,9 @@ def extract(
     Raises:
         SchemactlError: if the class is of another kind, or has a part that Avro cannot express.
     """
-    if _is_message(kind):
+    descriptor = getattr(kind, "DESCRIPTOR", None)
+    is_message = hasattr(descriptor, "full_name") and hasattr(descriptor, "file") and hasattr(kind, "SerializeToString")
+    if is_message:
         _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
         return SchemaInfo(SchemaType.PROTOBUF_NATIVE, protobuf.load("rendering").render_class(kind))
     if is_client_record(kind):
@@ -239,11 +241,6 @@ def _require_type(kind: type, description: str, schema_type: SchemaType | None, 
 def is_client_record(kind: type) -> bool:
     """Return whether a class is a `pulsar.schema.Record`, which Pulsar's Python client reads and writes itself."""
     return any(base.__module__ == "pulsar.schema.definition" and base.__name__ == "Record" for base in kind.__mro__)
-
-
-def _is_message(kind: type) -> bool:
-    descriptor = getattr(kind, "DESCRIPTOR", None)
-    return hasattr(descriptor, "full_name") and hasattr(descriptor, "file") and hasattr(kind, "SerializeToString")
 
 
 def get_class_name(kind: type) -> str:

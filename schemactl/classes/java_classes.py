@@ -56,28 +56,24 @@ def extract_java_class(
     except subprocess.TimeoutExpired:
         raise SchemactlError(f"{name}: Java did not end within {_TIMEOUT_S} s") from None
     output, error_text = process.stdout.decode(errors="replace"), process.stderr.decode(errors="replace")
-    if process.returncode:
-        raise _build_error(name, error_text)
-    lines = [line.removeprefix(_MARK) for line in output.splitlines() if line.startswith(_MARK)]
-    schema, *texts = (b64decode(line) for line in lines)
-    decoded_texts = [text.decode() for text in texts]
-    return SchemaInfo(type_, schema, dict(zip(decoded_texts[::2], decoded_texts[1::2], strict=True)))
-
-
-def _build_error(name: str, error_text: str) -> SchemactlError:
-    """Build the error for Java's standard error."""
+    if not process.returncode:
+        lines = [line.removeprefix(_MARK) for line in output.splitlines() if line.startswith(_MARK)]
+        schema, *texts = (b64decode(line) for line in lines)
+        decoded_texts = [text.decode() for text in texts]
+        return SchemaInfo(type_, schema, dict(zip(decoded_texts[::2], decoded_texts[1::2], strict=True)))
     if "package org.apache.pulsar" in error_text and "does not exist" in error_text:
-        return SchemactlError(f"{name}: the class path has no Pulsar client", fix=_NEEDS_CLIENT)
+        raise SchemactlError(f"{name}: the class path has no Pulsar client", fix=_NEEDS_CLIENT)
     if "jdk.compiler not found" in error_text or "Could not find or load main class" in error_text:
-        message = "extract --jar needs a JDK, and this Java has no compiler"
-        return SchemactlError(message, fix="set JAVA_HOME to a JDK 17 or newer")
+        raise SchemactlError(
+            "extract --jar needs a JDK, and this Java has no compiler", fix="set JAVA_HOME to a JDK 17 or newer"
+        )
     if "ClassNotFoundException" in error_text and name in error_text:
         fix = f"give the full name, with `$` before an inner class, and its jar: --jar app.jar --class {name}"
-        return SchemactlError(f"{name}: no jar has this class", fix=fix)
+        raise SchemactlError(f"{name}: no jar has this class", fix=fix)
     causes = [
         line.strip() for line in error_text.splitlines() if line.startswith(("Exception in thread", "Caused by:"))
     ]
     reasons = causes or [line for line in error_text.splitlines() if line.strip()][:_MAX_REASON_LINES]
-    return SchemactlError(
+    raise SchemactlError(
         f"{name}: Pulsar's client has no schema of this type for it: {'; '.join(reasons[-_MAX_REASON_LINES:])}"
     )

@@ -166,15 +166,11 @@ class _Classes:
         for schema in named_types:
             if isinstance(schema, Record):
                 reserved = {*self._reserved_names, *(_PYDANTIC_METHODS if self._kind == "pydantic" else ())}
-                self._attribute_names[id(schema)] = {
-                    field.name: self._make_attribute_name(field.name, reserved) for field in schema.fields
-                }
+                names = self._attribute_names[id(schema)] = {}
+                for field in schema.fields:
+                    is_hidden = self._kind == "pydantic" and field.name.startswith(("_", "model_"))
+                    names[field.name] = _make_name(f"f_{field.name.lstrip('_')}" if is_hidden else field.name, reserved)
         self._annotate(record, None)
-
-    def _make_attribute_name(self, name: str, reserved: set[str]) -> str:
-        if self._kind == "pydantic" and name.startswith(("_", "model_")):
-            name = f"f_{name.lstrip('_')}"
-        return _make_name(name, reserved)
 
     # Classes of named types
 
