@@ -289,11 +289,7 @@ def find_breaks(
     commit_waivers = tuple(waivers(version.commit)) if version.commit and breakages else ()
     infos = {other.number: other.info for other in existing if other.info}
     for (rule, pointer, direction), group in groups.items():
-        first = group[0]
-        old = infos.get(first.against)
-        if old is None:
-            continue
-        against = [info for breakage in group if (info := infos.get(breakage.against))]
+        against = [infos[breakage.against] for breakage in group]
         change = compute_fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction)
         keys = {(rule, name.schema_id, text) for text in (change, change.former)}
         waiver = next((waiver for waiver in commit_waivers if waiver.key in keys), None)
@@ -301,7 +297,7 @@ def find_breaks(
             rule,
             direction,
             tuple(sorted({breakage.against for breakage in group})),
-            formats.explain(first, new=new, old=old).reason,
+            formats.explain(group[0], new=new, old=against[0]).reason,
             all(breakage.incompatibility.strict_only for breakage in group),
             waiver or find_broker_waiver(commit_waivers, name, stored, new),
             all(breakage.incompatibility.is_warning for breakage in group),

@@ -176,7 +176,7 @@ def read(
     """
     name, tip = resolve_approved_ref(repository, project, ref)
     if tip is None:
-        return History(repository, project, name, HistoryState.create(""))
+        return History(repository, project, name, HistoryState.create())
     save = is_approved_tip(repository, project, ref, tip)
     state = Derivation(repository, project, progress).derive(tip, save=save)
     return History(repository, project, name, state)

@@ -185,11 +185,11 @@ class HistoryState:
         self.step = self.last if step is None else step
 
     @classmethod
-    def create(cls, derivation: str, adopted: str = "", include: Mapping[str, str] = EMPTY) -> HistoryState:
+    def create(cls, derivation: str = "", adopted: str = "", include: Mapping[str, str] = EMPTY) -> HistoryState:
         """Create an empty database.
 
         Args:
-            derivation: the key of the database.
+            derivation: the key of the database, if it may be saved.
             adopted: the id of the commit with which versions begin.
             include: the import folders of steps without a project file.
         """

@@ -26,7 +26,7 @@ from schemactl.history.cache import HistoryState
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.git import Blob, ChangedFile, GitFailed, LoggedCommit, Repository, log
 from schemactl.history.git_environment import BARE_FETCH, FETCH, OPTIONS, fetch_variables
-from schemactl.history.versions import Derivation, Progress, StepFiles, encode_inputs, has_schema_file, no_progress
+from schemactl.history.versions import Derivation, Progress, StepFiles, has_schema_file, no_progress
 
 _AUTHOR: Final = "schemactl"
 """Name and e-mail address of the author of a proposed merge, so that the same work gives the same commit."""
@@ -146,7 +146,7 @@ def read_forked(
     """
     name, tip = resolve_approved_ref(repository, project, ref)
     if tip is None:
-        history = History(repository, project, name, HistoryState.create(""))
+        history = History(repository, project, name, HistoryState.create())
         return Forked(history, history)
     branch = read_branch(repository, head=head, tip=tip) if by_commit and head and head.id != tip.id else None
     if branch:
@@ -219,7 +219,7 @@ def read_merged(
     head, merge_base = repository.commit("HEAD"), tip
     derivation = Derivation(repository, project, progress)
     if tip is None:
-        state = base_state = HistoryState.create(encode_inputs(project))
+        state = base_state = HistoryState.create()
     else:
         state = base_state = derivation.derive(tip, save=True)
     approved_history = History(repository, project, name, state)
