@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 from threading import RLock
@@ -496,7 +497,8 @@ class History:
 
     def was_interrupted(self, topic: TopicName) -> bool:
         """Return whether the topic had no schema for a time, after it had one."""
-        return self.state.had_gap(topic.schema_id, topic.domain)
+        numbers = [state.number for _, state in self.state.list_states(topic.schema_id, topic.domain)]
+        return any(old is not None and new is None for old, new in pairwise(numbers))
 
     def list_commits(self) -> list[str]:
         """Return the ids of the commits of the approved line, oldest first."""

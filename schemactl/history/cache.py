@@ -408,13 +408,6 @@ class HistoryState:
             for step, deleted, number, since, path, as_of, kinds in rows
         ]
 
-    def had_gap(self, schema_id: str, domain: str) -> bool:
-        """Return whether the topic had no schema at some step after it had one."""
-        sql = "SELECT number FROM topic_state WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step"
-        numbers = [number for (number,) in self._select_about(schema_id, sql, domain=DOMAINS.index(domain))]
-        first = next((index for index, number in enumerate(numbers) if number is not None), len(numbers))
-        return None in numbers[first:]
-
     def list_versions(self, schema_id: str) -> list[VersionRow]:
         """Return the versions of the topics of a schema, in order; missing numbers are tombstones."""
         if self._is_read_ahead:

@@ -92,13 +92,13 @@ class GitFailed(HistoryError):
     """A git command that failed.
 
     Attributes:
-        words: the text on standard error.
+        stderr: the text on standard error, without outer spaces.
     """
 
-    def __init__(self, command: str, status: int, words: str) -> None:
-        reason = words.strip() or f"it exited with {status} and no message"
+    def __init__(self, command: str, status: int, stderr: str) -> None:
+        self.stderr = stderr.strip()
+        reason = self.stderr or f"it exited with {status} and no message"
         super().__init__(f"`git {command}` failed: {reason}")
-        self.words = words
 
 
 class UnnamedBareRepository(HistoryError):
@@ -178,7 +178,7 @@ class Repository:
                 "rev-parse", *facts, *remotes, "--absolute-git-dir", _SEPARATOR, "--git-common-dir"
             )
         except GitFailed as failure:
-            raise _create_open_error(path, failure.words) from failure
+            raise _create_open_error(path, failure.stderr) from failure
         first_result, _, common = output.decode("utf-8", "surrogateescape").partition(f"\n{_SEPARATOR}\n")
         shallow, is_bare, self.object_format, *lines = first_result.split("\n")
         # In a bare repository git omits the way up to the top of the working tree.
@@ -235,11 +235,10 @@ class Repository:
     def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
         """Yield the objects with these names (ids, or anything git can resolve) in order, and None for a name that does not exist.
 
-        A name is a line on git's standard input, so it can never become an option. Take all objects before the next request.
+        A name is a line on git's standard input, so it can never become an option, and must not contain a newline. Take all objects
+        before the next request.
         """
         lines = [b"contents %b\n" % name.encode("utf-8", "surrogateescape") for name in names]
-        if any(line.count(b"\n") > 1 or b"\0" in line for line in lines):
-            raise HistoryError("a name of a Git object cannot hold a newline or NUL")
         while lines:
             total = accumulate(map(len, lines))
             count = max(1, sum(1 for _ in takewhile(lambda size: size <= _REQUEST_BYTES, total)))
@@ -251,9 +250,9 @@ class Repository:
                 # A group is read to its end before its first object is yielded, so that a caller cannot leave half a response behind.
                 blobs = [_read_object(self._objects) for _ in lines[:count]]
             except (BrokenPipeError, EOFError) as error:
-                words = self._objects.read_stderr()
+                stderr = self._objects.read_stderr()
                 self.close()
-                raise HistoryError(f"git stopped while it read objects: {words.strip()}", fix=FSCK) from error
+                raise HistoryError(f"git stopped while it read objects: {stderr.strip()}", fix=FSCK) from error
             yield from blobs
             del lines[:count]
 
@@ -303,7 +302,7 @@ class Repository:
             try:
                 base = self.commit(self.run("merge-base", head.id, tip.id).decode().strip())
             except GitFailed as failure:
-                if failure.words.strip():
+                if failure.stderr:
                     raise
                 self.require_all_commits()
                 base = None
@@ -390,7 +389,7 @@ class Repository:
         try:
             listed = self.run("config", "--null", "--get-regexp", names).decode("utf-8", "surrogateescape")
         except GitFailed as failure:
-            if failure.words.strip():
+            if failure.stderr:
                 raise
             # No setting has a matching name.
             return []
@@ -465,9 +464,9 @@ class Repository:
         except GitFailed as failure:
             raise HistoryError(
                 f"this partial clone lacks {len(missing)} files of the approved history, and they could not be fetched from "
-                f"{self.promisor}: {' '.join(failure.words.split())}",
+                f"{self.promisor}: {' '.join(failure.stderr.split())}",
                 fix="name the remote's protocol in GIT_ALLOW_PROTOCOL, or use a whole clone"
-                if "not allowed" in failure.words
+                if "not allowed" in failure.stderr
                 else f"make `git fetch {quote(self.promisor)}` work, or use a whole clone",
             ) from failure
         self._present |= missing
@@ -584,8 +583,8 @@ def _read_object(process: Process) -> Blob | None:
     return Blob(object_id.decode(), kind.decode(), int(size), content[:-1])
 
 
-def _create_open_error(directory: Path, words: str) -> HistoryError:
-    problem = words.strip().removeprefix("fatal: ")
+def _create_open_error(directory: Path, stderr: str) -> HistoryError:
+    problem = stderr.removeprefix("fatal: ")
     if "safe.directory" in problem:
         reason, _, advice = problem.partition("\n")
         return HistoryError(f"git refuses to read this repository: {reason}", fix=" ".join(advice.split()))
