@@ -36,7 +36,7 @@ import avro.schema
 from schemactl import formats
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
+from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, find_incompatibilities
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Schema
 
@@ -142,7 +142,7 @@ ours = partial(parse, release=Release.R5_0)
 def list_reasons(reader: Schema, writer: Schema) -> list[tuple[str, str]]:
     """Rule and pointer of every reason."""
     try:
-        return [(reason.rule, reason.pointer) for reason in incompatibilities(reader=reader, writer=writer)]
+        return [(reason.rule, reason.pointer) for reason in find_incompatibilities(reader=reader, writer=writer)]
     except AmbiguousAlias as ambiguous:
         return [("AMBIGUOUS_ALIAS", ambiguous.pointer)]
 

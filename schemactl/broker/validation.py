@@ -30,7 +30,7 @@ from schemactl.formats import SPECS, protobuf
 from schemactl.formats.avro import resolving_grammar
 from schemactl.formats.avro.json_text import InvalidAvro
 from schemactl.formats.avro.parser import parse
-from schemactl.formats.avro.schema import JavaException, Schema, identity_key
+from schemactl.formats.avro.schema import JavaException, Schema, make_identity_key
 from schemactl.formats.gson import GsonError
 from schemactl.formats.key_value import parse_properties, to_java_exception
 
@@ -210,12 +210,12 @@ def require_readable(*, reader: Schema, writer: Schema, release: Release) -> Non
     if answer.outcome == "error":
         raise JavaException(answer.exception, answer.message)
     if answer.outcome == "incompatible":
-        raise JavaException(VALIDATION, _unable_to_read(reader=reader, writer=writer))
+        raise JavaException(VALIDATION, _describe_unreadable(reader=reader, writer=writer))
 
 
 def make_never_readable(schema: Schema) -> JavaException:
     """Return the exception of a validator that rejects every schema (NeverSchemaValidator)."""
-    return JavaException(VALIDATION, _unable_to_read(reader=schema, writer=schema))
+    return JavaException(VALIDATION, _describe_unreadable(reader=schema, writer=schema))
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class _ParsedText:
     @cached_property
     def identity(self) -> Hashable:
         """The key that two schemas share exactly if Java's `Schema.equals` holds for them."""
-        return identity_key(_raise_or_return(self.strict))
+        return make_identity_key(_raise_or_return(self.strict))
 
 
 @lru_cache(_CACHE_SIZE)
@@ -257,9 +257,8 @@ def _raise_or_return(result: Schema | JavaException) -> Schema:
 
 
 _can_read: Final = lru_cache(_CACHE_SIZE)(resolving_grammar.can_read)
-_unable_to_read: Final = lru_cache(64)(
-    resolving_grammar.unable_to_read
-)  # long, and the same for an upload and its test
+# The message is long, and the same for an upload and its test.
+_describe_unreadable: Final = lru_cache(64)(resolving_grammar.describe_unreadable)
 
 
 # Protobuf

@@ -361,7 +361,7 @@ class _Converter:
         for field in schema.fields:
             converted = self.convert(field.schema, inner_depths)
             if converted is not None:
-                doc = field.doc or avro.doc_of(field.schema)
+                doc = field.doc or avro.find_doc(field.schema)
                 fields.append(SparkField(field.name, converted.type, converted.nullable, doc))
         return Converted(Struct(tuple(fields), schema.name), nullable=False)
 

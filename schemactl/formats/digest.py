@@ -15,7 +15,7 @@ from typing import Final
 
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS, avro, identity
-from schemactl.formats.avro.schema import Composition, composition
+from schemactl.formats.avro.schema import Composition, make_composition
 
 _DIGEST_BYTES: Final = 20
 
@@ -30,7 +30,7 @@ def compute_digest(info: SchemaInfo) -> bytes:
     if known_digest is not None:
         return known_digest
     if is_avro(info.type):
-        parts = composition(avro.parse_by_any(info.schema))
+        parts = make_composition(avro.parse_by_any(info.schema))
         return combine_hashes(info.type, frozenset(hash_types(parts).values()))
     return hash_identity(info.type, identity(info))
 

@@ -20,7 +20,7 @@ from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import get_pair, protobuf, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.json_text import definition_text
-from schemactl.formats.avro.logical_types import value_type_of
+from schemactl.formats.avro.logical_types import get_value_type
 from schemactl.formats.avro.parser import parse
 
 Json = dict[str, Any]
@@ -362,7 +362,7 @@ def _add_logical_type(value: Json, schema: avro.Primitive | avro.Fixed) -> Json:
     logical = schema.properties.get("logicalType")
     if logical == "decimal":
         return {"type": "number", "description": logical}
-    value_type = value_type_of(schema)
+    value_type = get_value_type(schema)
     if value_type and value_type.kind in _TIMES:
         limits = {} if value_type.kind == "timestamp" else _AVRO[schema.type]
         return {**limits, **_TIMES[value_type.kind], "description": value_type.logical}

@@ -110,7 +110,7 @@ def _list_schema_rows(info: SchemaInfo, release: Release, options: StructOptions
         if isinstance(root, avro.Record):
             yield from _list_record_rows(root, spark, 0, frozenset())
         else:
-            yield from _list_value_rows("value", root, spark, 0, frozenset(), doc=avro.doc_of(root))
+            yield from _list_value_rows("value", root, spark, 0, frozenset(), doc=avro.find_doc(root))
     else:
         yield FieldRow(0, "value", (Piece(info.type.name),), spark=_format_ddl(spark))
 
@@ -128,7 +128,7 @@ def _list_record_rows(
             depth,
             parents | {record.full_name},
             default="" if avro_field.default is avro.NO_DEFAULT else json.dumps(avro_field.default, ensure_ascii=False),
-            doc=avro_field.doc or avro.doc_of(avro_field.schema),
+            doc=avro_field.doc or avro.find_doc(avro_field.schema),
             aliases=avro_field.aliases,
             holder=record.full_name,
         )

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_strategies import draw_evolution, draw_schema
 
-from schemactl.formats.avro.compatibility import MAX_LISTED, AmbiguousAlias, KnownVerdicts, incompatibilities
+from schemactl.formats.avro.compatibility import MAX_LISTED, AmbiguousAlias, KnownVerdicts, find_incompatibilities
 from schemactl.formats.avro.schema import Schema, TooDeep
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def record_of(name: str, **fields: Json) -> Json:
 
 
 def list_reasons(*, reader: Json, writer: Json) -> list[str]:
-    reasons = incompatibilities(reader=parse_schema(reader), writer=parse_schema(writer))
+    reasons = find_incompatibilities(reader=parse_schema(reader), writer=parse_schema(writer))
     return [f"{reason.rule} {reason.pointer}" for reason in reasons]
 
 
@@ -100,7 +100,7 @@ def test_a_schema_reads_itself(definition: Json) -> None:
 
 def in_full(*, reader: Schema, writer: Schema) -> bool:
     try:
-        return not incompatibilities(reader=reader, writer=writer)
+        return not find_incompatibilities(reader=reader, writer=writer)
     except AmbiguousAlias:
         return False
 
@@ -225,7 +225,7 @@ def test_cycles_that_meet_in_too_many_pairs_are_an_error_with_a_fix() -> None:
 
     limit = sys.getrecursionlimit()
     with pytest.raises(TooDeep, match="the chain of references between the types is too long") as error:
-        incompatibilities(reader=make_cycle(420), writer=make_cycle(419))
+        find_incompatibilities(reader=make_cycle(420), writer=make_cycle(419))
     assert error.value.fix
     assert sys.getrecursionlimit() == limit
 

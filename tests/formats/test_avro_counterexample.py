@@ -15,7 +15,7 @@ from java_avro import JavaAvro
 
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
-from schemactl.formats.avro.compatibility import AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.compatibility import AmbiguousAlias, find_incompatibilities
 from schemactl.formats.avro.counterexample import counterexample, find_unreadable_messages
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.resolving_grammar import decodes_all
@@ -45,7 +45,7 @@ def test_there_is_a_message_that_fails_exactly_where_java_does_not_read_all() ->
 def test_java_decodes_messages_that_only_strict_readers_reject() -> None:
     for row, reader, writer in read_pairs():
         try:
-            reasons = incompatibilities(reader=reader, writer=writer)
+            reasons = find_incompatibilities(reader=reader, writer=writer)
         except AmbiguousAlias:
             continue
         if reasons and all(reason.strict_only for reason in reasons) and not row.get("spec_error"):
@@ -71,7 +71,7 @@ def recorded_breakages() -> list[tuple[dict[str, Any], Schema, Incompatibility, 
 def find_breakages(reader: Schema, writer: Schema) -> Iterator[tuple[Incompatibility, Counterexample | None]]:
     """Yield every reason why `reader` cannot read `writer`, with its counterexample."""
     with suppress(AmbiguousAlias):
-        for reason in incompatibilities(reader=reader, writer=writer):
+        for reason in find_incompatibilities(reader=reader, writer=writer):
             breakage = Breakage(reason, "new_reads_old", 0)
             yield (reason, counterexample(breakage, new=reader, old=writer, plain_json=False))
 

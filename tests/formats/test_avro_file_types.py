@@ -17,7 +17,7 @@ from schemactl.formats.avro.file_types import FileTypes, FileTypesReader
 from schemactl.formats.avro.json_text import depth_of
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.plain import is_plain
-from schemactl.formats.avro.schema import composition
+from schemactl.formats.avro.schema import make_composition
 
 ID = {"name": "id", "type": "long"}
 INNER = {"type": "record", "name": "Order", "fields": [{"name": "inner", "type": ["null", "Order"]}]}
@@ -73,7 +73,7 @@ def read_whole(text: str) -> FileTypes | None:
         schema, missing = parse_file(text, value)
     except (DeclarationError, InvalidSchema):
         return None
-    types = composition(schema)
+    types = make_composition(schema)
     return FileTypes(types, missing, depth_of(value), is_plain(value, missing) and blank_comments(text) == text)
 
 

@@ -17,7 +17,7 @@ from schemactl.cli.compare import _judge_request
 from schemactl.core.findings import Breakage, Direction, Outcome
 from schemactl.core.schema import Release
 from schemactl.formats.avro import compatibility
-from schemactl.formats.avro.compatibility import incompatibilities
+from schemactl.formats.avro.compatibility import find_incompatibilities
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.sample_messages import MAX_VALUES, compute_least_sizes, list_candidates
@@ -101,7 +101,7 @@ def test_one_reason_in_a_chain_of_unions_takes_steps_for_each_level() -> None:
 
 def explain_all(reader: str, writer: str, at_most: int | None = None) -> None:
     new, old = (parse(text, Release.R5_0) for text in (reader, writer))
-    for incompatibility in incompatibilities(reader=new, writer=old)[:at_most]:
+    for incompatibility in find_incompatibilities(reader=new, writer=old)[:at_most]:
         explain(Breakage(incompatibility, "new_reads_old", 0), new=new, old=old)
 
 
@@ -128,7 +128,7 @@ def count_steps(call: Callable[[], object]) -> int:
 def test_no_default_is_suggested_that_is_endless_or_large(type_: Any, direction: Direction) -> None:
     without, with_it = json.dumps(record("R", {})), json.dumps(record("R", {"added": type_}))
     reader, writer = (parse(text, Release.R5_0) for text in (with_it, without))
-    (incompatibility,) = incompatibilities(reader=reader, writer=writer)
+    (incompatibility,) = find_incompatibilities(reader=reader, writer=writer)
     new, old = (reader, writer) if direction == "new_reads_old" else (writer, reader)
     fix = explain(Breakage(incompatibility, direction, 0), new=new, old=old).fix
     assert fix in (

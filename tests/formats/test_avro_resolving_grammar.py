@@ -11,7 +11,7 @@ from corpora import Json, make_array, make_enum, make_field, make_fixed, map_of,
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release
 from schemactl.formats.avro.parser import parse
-from schemactl.formats.avro.resolving_grammar import GrammarAnswer, can_read, decodes_all, unable_to_read
+from schemactl.formats.avro.resolving_grammar import GrammarAnswer, can_read, decodes_all, describe_unreadable
 
 pytestmark = pytest.mark.slow
 
@@ -175,7 +175,7 @@ def test_a_record_given_up_while_others_hold_it_is_a_null_pointer() -> None:
 def test_arrays_may_nest_as_deep_as_json(depth: int) -> None:
     arrays = parse('{"type": "array", "items": ' * depth + '"int"' + "}" * depth, Release.R4_0)
     assert can_read(reader=arrays, writer=arrays, release=Release.R4_0).outcome == "ok"
-    assert unable_to_read(reader=arrays, writer=arrays).count('"array"') == 2 * depth
+    assert describe_unreadable(reader=arrays, writer=arrays).count('"array"') == 2 * depth
 
 
 def test_a_chain_of_ten_thousand_records_overflows_javas_stack_but_not_ours() -> None:
@@ -196,7 +196,7 @@ def test_a_grammar_that_would_fill_the_memory_is_not_laid_out() -> None:
 
 def test_a_rejection_quotes_both_schemas_as_java_prints_them() -> None:
     reader = record("A", make_field("f", "int", default=1), namespace="n")
-    assert unable_to_read(reader=parse_schema(reader), writer=parse_schema(["null", "int"])).splitlines() == [
+    assert describe_unreadable(reader=parse_schema(reader), writer=parse_schema(["null", "int"])).splitlines() == [
         "Unable to read schema: ",
         '[ "null", "int" ]',
         "using schema:",

@@ -11,11 +11,11 @@ from java_avro import JavaAvro
 from schema_strategies import draw_evolution, draw_schema
 
 from schemactl.core.schema import Release
-from schemactl.formats.avro.compatibility import AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.compatibility import AmbiguousAlias, find_incompatibilities
 from schemactl.formats.avro.datum_encoding import encode
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse
-from schemactl.formats.avro.resolving_grammar import can_read, decodes_all, unable_to_read
+from schemactl.formats.avro.resolving_grammar import can_read, decodes_all, describe_unreadable
 from schemactl.formats.avro.sample_messages import list_candidates
 
 THOROUGH = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -58,10 +58,10 @@ def test_java_has_the_same_answer_values_and_messages(java: JavaAvro, pair: tupl
         java_reader, java_writer = java.parse(one), java.parse(other)
         answer = can_read(reader=reader, writer=writer, release=Release.R4_2)
         assert (answer.outcome, answer.exception) == java.resolve_pair(reader=java_reader, writer=java_writer)
-        rejection = unable_to_read(reader=reader, writer=writer)
+        rejection = describe_unreadable(reader=reader, writer=writer)
         assert rejection == java.read_refusal(reader=java_reader, writer=java_writer)
         try:
-            reasons = incompatibilities(reader=parse_schema(one), writer=parse_schema(other))
+            reasons = find_incompatibilities(reader=parse_schema(one), writer=parse_schema(other))
         except AmbiguousAlias:
             listed = None
         else:

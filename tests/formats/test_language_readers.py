@@ -23,7 +23,7 @@ from schemactl.formats import (
     spec,
 )
 from schemactl.formats.avro import parse_by_any
-from schemactl.formats.avro.language_readers import RULES, kind_of
+from schemactl.formats.avro.language_readers import RULES, get_kind
 
 Json = Any
 
@@ -106,7 +106,7 @@ APART = {
 
 def test_kinds_of_the_rules_are_kinds_of_the_table() -> None:
     for rules in RULES.values():
-        kinds = {kind_of(parse_by_any(json.dumps(schema).encode()), rules) for _, schema, _ in KINDS.values()}
+        kinds = {get_kind(parse_by_any(json.dumps(schema).encode()), rules) for _, schema, _ in KINDS.values()}
         assert kinds <= rules.kept.keys()
 
 

@@ -19,11 +19,18 @@ from typing import Final, Literal
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
+from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, find_incompatibilities
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.parser import find_problems, parse
 from schemactl.formats.avro.plain import is_plain
-from schemactl.formats.avro.schema import Record, Schema, Union, alias_and_default_keys, identity_key, write_full_names
+from schemactl.formats.avro.schema import (
+    Record,
+    Schema,
+    Union,
+    list_alias_and_default_keys,
+    make_identity_key,
+    write_full_names,
+)
 from schemactl.formats.type_spec import Explanation, Note, Rename, TypeSpec, UnknownWire, Wire
 
 NEWEST: Final = Release.R5_0
@@ -135,7 +142,7 @@ class AvroSpec(TypeSpec):
             for pointer, message in find_altered_defaults(schema):
                 yield Incompatibility("DEFAULT_NOT_KEPT", pointer, message)
             try:
-                deque(incompatibilities(reader=schema, writer=schema), maxlen=0)
+                deque(find_incompatibilities(reader=schema, writer=schema), maxlen=0)
             except AmbiguousAlias as ambiguous:
                 message = f"an alias prevents a comparison of the definition with itself: {ambiguous}"
                 yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, message)
@@ -165,7 +172,7 @@ class AvroSpec(TypeSpec):
         if _VERDICTS.can_read(reader=reader_schema, writer=writer_schema):
             return
         try:
-            yield from incompatibilities(reader=reader_schema, writer=writer_schema)
+            yield from find_incompatibilities(reader=reader_schema, writer=writer_schema)
         except AmbiguousAlias as ambiguous:
             yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), trace=ambiguous.trace)
 
@@ -227,7 +234,7 @@ class AvroSpec(TypeSpec):
 
     def list_reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
         """Return all aliases and enum defaults, and the properties of Pulsar's clients."""
-        return *TypeSpec.list_reading_parts(self, info), *alias_and_default_keys(parse_by_any(info.schema))
+        return *TypeSpec.list_reading_parts(self, info), *list_alias_and_default_keys(parse_by_any(info.schema))
 
     def get_content(self, info: SchemaInfo) -> object:
         """Return the definition as JSON with full names: a namespace may be written, part of a name, or inherited."""
@@ -239,9 +246,9 @@ class AvroSpec(TypeSpec):
 
     def list_direct_references(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Map each named type, and "" for the root, to the named types that it references directly."""
-        from schemactl.formats.avro.schema import composition
+        from schemactl.formats.avro.schema import make_composition
 
-        root, types = composition(parse_by_any(info.schema))
+        root, types = make_composition(parse_by_any(info.schema))
         return {"": root.uses, **{name: named.uses for name, named in types.items()}}
 
     def list_notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
@@ -339,9 +346,9 @@ def _list_notes(text: bytes) -> tuple[tuple[str, Note], ...]:
 def _identity(text: bytes) -> Hashable:
     # The schema is not cached: a history has many that are needed only once.
     try:
-        return identity_key(parse(text, NEWEST))
+        return make_identity_key(parse(text, NEWEST))
     except InvalidSchema:
-        return identity_key(parse_by_any(text))
+        return make_identity_key(parse_by_any(text))
 
 
 def _is_small_plain_record(text: bytes) -> bool:

@@ -90,7 +90,7 @@ class AmbiguousAlias(Exception):
         self.trace = location
 
 
-def incompatibilities(*, reader: Schema, writer: Schema, location: Location = ()) -> tuple[Incompatibility, ...]:
+def find_incompatibilities(*, reader: Schema, writer: Schema, location: Location = ()) -> tuple[Incompatibility, ...]:
     """Return every reason why `reader` may fail on data of `writer`, in Java's order.
 
     Args:
@@ -174,7 +174,7 @@ class KnownVerdicts:
         """The reasons for two records, by the numbers of reader and writer."""
 
     def can_read(self, *, reader: Schema, writer: Schema) -> bool:
-        """Return whether `incompatibilities` is empty; an ambiguous alias counts as an incompatibility."""
+        """Return whether `find_incompatibilities` returns nothing; an ambiguous alias counts as an incompatibility."""
         if self.numbers.is_full:
             self.numbers.clear()
             self.reasons = {}
@@ -552,7 +552,7 @@ Tokens = Sequence[Token]
 """Keywords, and the indices of fields and of the reader's branches; a writer's branch is its index negated by `~`."""
 
 
-def trace_of(incompatibility: Incompatibility) -> Tokens:
+def get_trace(incompatibility: Incompatibility) -> Tokens:
     """Return the tokens from the roots of reader and writer to an incompatibility."""
     return _parse_pointer(incompatibility.pointer) if incompatibility.trace is None else tokens(incompatibility.trace)
 
@@ -712,7 +712,7 @@ class Case:
     @cached_property
     def trace(self) -> Tokens:
         """The tokens from the roots of reader and writer to the incompatibility."""
-        return trace_of(self.incompatibility)
+        return get_trace(self.incompatibility)
 
     @cached_property
     def walk(self) -> Walk:
@@ -736,7 +736,7 @@ class Case:
         return Explanation(self.place, reason, fix, self.counterpart[0], self.walk.pointer)
 
 
-def message_trace(reader: Schema, trace: Tokens) -> tuple[Token, ...]:
+def make_message_trace(reader: Schema, trace: Tokens) -> tuple[Token, ...]:
     """Translate `trace` into the tokens of a writer's message: field names, the writer's branch indices, `items`, `values`."""
     message_tokens: list[Token] = []
     part: Part = reader

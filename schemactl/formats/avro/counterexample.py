@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
-from schemactl.formats.avro.compatibility import Token, message_trace, trace_of
+from schemactl.formats.avro.compatibility import Token, get_trace, make_message_trace
 from schemactl.formats.avro.datum_encoding import Datum, UnionValue, encode, to_json, write_json
 from schemactl.formats.avro.datum_reader import DatumReader, MessageReading, ReadFailure, Unclear
 from schemactl.formats.avro.defaults import read_default
@@ -36,7 +36,7 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema, plain_json: 
     """
     incompatibility = breakage.incompatibility
     reader, writer = breakage.sides(new=new, old=old)
-    trace = message_trace(reader, trace_of(incompatibility))
+    trace = make_message_trace(reader, get_trace(incompatibility))
     samples = SampleMessages(writer, _list_symbols(writer) - _list_symbols(reader))
     messages = _find_unreadable(samples.list_along(writer, trace), writer, reader)
     ranks = [_rank_message(message, incompatibility, trace) for message in messages]
@@ -83,7 +83,9 @@ def _find_lost_value(
         for lost_value in reading.lost_values:
             loss_trace = *lost_value.tokens, lost_value.field.name
             written = to_json(
-                lost_value.source.schema, value_along(datum, lost_value.tokens)[lost_value.source.name], tagged=False
+                lost_value.source.schema,
+                find_value_along(datum, lost_value.tokens)[lost_value.source.name],
+                tagged=False,
             )
             default = read_default(lost_value.field)
             is_elsewhere = any(loss_token != token for loss_token, token in zip(loss_trace, trace, strict=False))
@@ -101,7 +103,7 @@ def _find_lost_value(
     return best
 
 
-def value_along(datum: Datum, tokens: Sequence[str | int]) -> Datum:
+def find_value_along(datum: Datum, tokens: Sequence[str | int]) -> Datum:
     """Return the value that `tokens` lead to in a message whose arrays and maps have a single item."""
     for token in tokens:
         if isinstance(datum, UnionValue):

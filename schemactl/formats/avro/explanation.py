@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from schemactl.core.edits import AddAlias, AddKey, DefinitionEdit, SetType
 from schemactl.core.findings import Breakage
-from schemactl.formats.avro.compatibility import AmbiguousAlias, Case, incompatibilities, is_writer_branch
+from schemactl.formats.avro.compatibility import AmbiguousAlias, Case, find_incompatibilities, is_writer_branch
 from schemactl.formats.avro.defaults import MAX_DEFAULT_VALUES
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.sample_messages import ZEROS, can_be_written
@@ -155,7 +155,7 @@ def _find_renamed_field(case: Case) -> str | None:
 
 def _can_become(reader_field: Field, writer_field: Field) -> bool:
     try:
-        return not incompatibilities(reader=reader_field.schema, writer=writer_field.schema)
+        return not find_incompatibilities(reader=reader_field.schema, writer=writer_field.schema)
     except AmbiguousAlias:
         return False
 
@@ -279,7 +279,7 @@ def _list_cases_in_branch(case: Case) -> list[Case]:
     if not is_missing_branch or isinstance(branch, Union) or case.incompatibility.trace is None:
         return []
     try:
-        inner = incompatibilities(reader=branch, writer=case.counterpart[1], location=case.incompatibility.trace)
+        inner = find_incompatibilities(reader=branch, writer=case.counterpart[1], location=case.incompatibility.trace)
     except AmbiguousAlias:
         return []
     return [replace(case, incompatibility=incompatibility) for incompatibility in inner]

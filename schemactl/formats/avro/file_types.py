@@ -16,7 +16,15 @@ from schemactl.core.errors import DeclarationError
 from schemactl.formats.avro.json_text import InvalidAvro, check_limits, depth_of
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.plain import is_plain
-from schemactl.formats.avro.schema import PRIMITIVES, Composition, JsonValue, Record, SpelledField, Type, composition
+from schemactl.formats.avro.schema import (
+    PRIMITIVES,
+    Composition,
+    JsonValue,
+    Record,
+    SpelledField,
+    Type,
+    make_composition,
+)
 
 _MAX_CACHED_FIELDS: Final = 16_384
 _MAX_CACHED_FRAMES: Final = 4_096
@@ -113,7 +121,7 @@ class FileTypesReader:
         has_comments = blank_comments(text) != text
         brackets = text.count("{") + text.count("[")
         depth = brackets if brackets <= _FEW_BRACKETS else depth_of(json)
-        return FileTypes(composition(schema), missing, depth, not has_comments and is_plain(json, missing))
+        return FileTypes(make_composition(schema), missing, depth, not has_comments and is_plain(json, missing))
 
     def _read_with_known_fields(self, text: str) -> FileTypes | None:
         """Read the types of a plain record with known fields, or return None if it must be parsed as a whole."""
@@ -207,7 +215,7 @@ class FileTypesReader:
             record, missing = parse_file("", json)
         except (DeclarationError, InvalidAvro):
             return None
-        types = composition(record).types
+        types = make_composition(record).types
         if missing or len(types) > 1 or not isinstance(record, Record) or not is_plain(json):
             return None
         spelled = types[record.full_name].text.removeprefix("record(").removesuffix(")")
@@ -233,7 +241,7 @@ class FileTypesReader:
         group = SpelledField("", PRIMITIVES["null"], _STAND_IN_TEXT)
         names = frozenset(field.name for field in record.fields)
         record.fields = tuple(group if _is_stand_in(item) else next(other_fields) for item in items)
-        types = FileTypes(composition(record), missing, text.count("{") + text.count("["), is_plain=True)
+        types = FileTypes(make_composition(record), missing, text.count("{") + text.count("["), is_plain=True)
         return _Frame(types, record.full_name, names)
 
 

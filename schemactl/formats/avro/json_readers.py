@@ -23,9 +23,9 @@ from schemactl.formats.avro.compatibility import (
     Location,
     find_branch,
     find_field,
-    message_trace,
+    get_trace,
+    make_message_trace,
     reader_pointer,
-    trace_of,
     walk,
 )
 from schemactl.formats.avro.datum_encoding import Datum, UnionValue
@@ -36,7 +36,7 @@ from schemactl.formats.avro.logical_types import (
     UNITS_PER_SECOND,
     ValueType,
     compare_value_types,
-    value_type_of,
+    get_value_type,
 )
 from schemactl.formats.avro.resolving_grammar import Likeness, Resolution
 from schemactl.formats.avro.sample_messages import ONES, SampleMessages, list_candidates
@@ -166,9 +166,9 @@ class JsonMisreading(Incompatibility):
     problem: Problem = field(default="type", compare=False, repr=False)
 
 
-def kind_of(schema: Schema) -> Kind:
+def get_kind(schema: Schema) -> Kind:
     """Return the kind of a schema."""
-    value_type = value_type_of(schema)
+    value_type = get_value_type(schema)
     if value_type is None:
         return schema.type
     base, kind = _JAVA_CLASSES.get(str(schema.properties.get("java-class")), ("", ""))
@@ -199,7 +199,7 @@ def find_unapplied_defaults(*, reader: Schema, writer: Schema) -> Iterator[Incom
     """Yield the fields of `reader` that `writer` lacks and that have a default other than null, which readers of JSON do not apply."""
     for difference in _find_differences(reader, writer):
         if difference.rule == DEFAULT_NOT_APPLIED:
-            way = walk(reader, trace_of(difference))
+            way = walk(reader, get_trace(difference))
             default = json.dumps(way.field.default if way.field else None, ensure_ascii=False, default=str)
             absent = _describe_absent(way.schema)
             message = (
@@ -369,12 +369,12 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
         written = ", ".join(missing_symbols)
         message = f"written as {written}, which the reader does not list"
         return _make_misreading("symbols", (location, "symbols"), message, written)
-    reader_type, writer_type = value_type_of(reader), value_type_of(writer)
+    reader_type, writer_type = get_value_type(reader), get_value_type(writer)
     if reader_type is None or writer_type is None:
         return None
     if reader_type.base != writer_type.base and writer_type.base not in PROMOTIONS.get(reader_type.base, ()):
         return None
-    reader_kind, writer_kind = kind_of(reader), kind_of(writer)
+    reader_kind, writer_kind = get_kind(reader), get_kind(writer)
     written, read = _describe_type(writer, writer_type), _describe_type(reader, reader_type)
     message = f"written as {written}, read as {read}"
     if reader_kind not in KEPT[writer_kind]:
@@ -407,7 +407,7 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
 
 
 def _describe_type(schema: Schema, value_type: ValueType) -> str:
-    kind = kind_of(schema)
+    kind = get_kind(schema)
     return f"{schema.type} of {kind}" if kind in KEPT and kind[:1].isupper() else value_type.text
 
 
@@ -464,7 +464,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             reason = f"{place} is written as {written}, with more digits than {read} of {whose} has."
             fix = keep
         case "union":
-            form = _FORMS.get(kind_of(writer_end), "JSON")
+            form = _FORMS.get(get_kind(writer_end), "JSON")
             reason = (
                 f"{place}: {written} is written as {form}, and {whose} has a union of several types: readers of JSON choose "
                 f"one of them by the text alone."
@@ -475,7 +475,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
                 else "keep the type, and add a field next to it."
             )
         case _:
-            form = _FORMS.get(kind_of(writer_end), "JSON")
+            form = _FORMS.get(get_kind(writer_end), "JSON")
             reason = f"{place}: {written} is written as {form}, which {whose} does not read as {read}."
             fix = keep
     return case.explain(reason, fix)
@@ -488,7 +488,7 @@ def _get_problem(misreading: Incompatibility) -> Problem:
 def _describe_absent(schema: Schema) -> str:
     """Return the value of a Java class in a field that is absent from a message."""
     absent = {"boolean": "false", "int": "0", "long": "0", "float": "0", "double": "0"}
-    return absent.get(kind_of(schema), "null")
+    return absent.get(get_kind(schema), "null")
 
 
 def _describe_nullable(schema: Schema) -> str:
@@ -514,11 +514,11 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
     writer_pointer, writer_end = case.counterpart
     written_field = find_field(writer, writer_pointer)
     written_name = written_field.name if written_field else ""
-    message_tokens = [*message_trace(case.reader, case.trace)]
+    message_tokens = [*make_message_trace(case.reader, case.trace)]
     samples = SampleMessages(writer, primitives=ONES)
     sample: Datum
-    reader_kind, writer_kind = kind_of(way.schema), kind_of(writer_end)
-    reader_type, writer_type = value_type_of(way.schema), value_type_of(writer_end)
+    reader_kind, writer_kind = get_kind(way.schema), get_kind(writer_end)
+    reader_type, writer_type = get_value_type(way.schema), get_value_type(writer_end)
     match _get_problem(case.incompatibility):
         case "alias":
             message_tokens[-1] = written_name
@@ -624,7 +624,7 @@ def _render(schema: Schema, datum: Datum) -> str | None:
             return f"[{','.join(_render(schema.items, item) or 'null' for item in datum)}]"
         case Map():
             return _render_entries((key, _render(schema.values, value)) for key, value in datum.items())
-    value_type = value_type_of(schema)
+    value_type = get_value_type(schema)
     if datum is None:
         return None
     if value_type is None:

@@ -21,14 +21,14 @@ from schemactl.formats.avro.compatibility import (
     find_branch,
     find_counterpart,
     find_field,
-    incompatibilities,
-    message_trace,
+    find_incompatibilities,
+    get_trace,
+    make_message_trace,
     reader_pointer,
-    trace_of,
     walk,
 )
 from schemactl.formats.avro.datum_encoding import UnionValue, encode, to_json, write_json
-from schemactl.formats.avro.logical_types import MAX_PAIRS, Meeting, compare_value_types, value_type_of
+from schemactl.formats.avro.logical_types import MAX_PAIRS, Meeting, compare_value_types, get_value_type
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
 from schemactl.formats.avro.sample_messages import ONES, SampleMessages
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Fixed, Map, Record, Schema, Union
@@ -224,7 +224,7 @@ def find_unapplied_defaults(
         return
     for difference in _find_differences(reader, writer, rules):
         if difference.rule == DEFAULT_NOT_APPLIED:
-            way = walk(reader, trace_of(difference))
+            way = walk(reader, get_trace(difference))
             default = json.dumps(way.field.default if way.field else None, ensure_ascii=False, default=str)
             message = (
                 f"{way.path} is absent from the messages, and {rules.client} does not apply its default, {default}: "
@@ -236,7 +236,7 @@ def find_unapplied_defaults(
 def _find_by_fastavro(reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
     """Yield the incompatibilities of the specification; names of inner records count, the name of the message does not."""
     try:
-        for incompatibility in incompatibilities(reader=reader, writer=writer):
+        for incompatibility in find_incompatibilities(reader=reader, writer=writer):
             if incompatibility.strict_only and incompatibility.pointer != "/name":
                 incompatibility = Incompatibility(  # noqa: PLW2901  the same, as an error
                     incompatibility.rule, incompatibility.pointer, incompatibility.message, trace=incompatibility.trace
@@ -245,8 +245,11 @@ def _find_by_fastavro(reader: Schema, writer: Schema) -> Iterator[Incompatibilit
     except AmbiguousAlias as ambiguous:
         yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), trace=ambiguous.trace)
     for misreading in find_changed_logical_types(reader=reader, writer=writer):
-        _, writer_end = find_counterpart(trace_of(misreading), reader=reader, writer=writer)
-        writer_type, reader_type = value_type_of(writer_end), value_type_of(walk(reader, trace_of(misreading)).schema)
+        _, writer_end = find_counterpart(get_trace(misreading), reader=reader, writer=writer)
+        writer_type, reader_type = (
+            get_value_type(writer_end),
+            get_value_type(walk(reader, get_trace(misreading)).schema),
+        )
         # The value is read by the writer's logical type, so its unit and scale are known.
         if not (writer_type and reader_type and writer_type.kind and writer_type.kind == reader_type.kind):
             yield misreading
@@ -257,9 +260,9 @@ def _find_raw_defaults(reader: Schema, writer: Schema) -> Iterator[Incompatibili
     for difference in _find_differences(reader, writer, _PYTHON_AVRO):
         if difference.rule != DEFAULT_NOT_APPLIED:
             continue
-        way = walk(reader, trace_of(difference))
+        way = walk(reader, get_trace(difference))
         schema = way.schema.branches[0] if isinstance(way.schema, Union) else way.schema
-        value_type = value_type_of(schema)
+        value_type = get_value_type(schema)
         default = way.field.default if way.field else None
         is_raw = value_type and (value_type.logical or (value_type.base in ("bytes", "fixed") and default))
         if value_type and is_raw and default is not None:
@@ -336,8 +339,8 @@ def _compare(meeting: Meeting, rules: ReaderRules) -> Iterator[Meeting | Incompa
     if len(reader_values) > 1:
         for index, branch in writer_values:
             # A value of JSON has no branch: any variable takes it.
-            kept_kinds = rules.kept.get(kind_of(branch, rules), frozenset()) if rules.is_json else frozenset()
-            is_kept = any(kind_of(value, rules) in kept_kinds for _, value in reader_values)
+            kept_kinds = rules.kept.get(get_kind(branch, rules), frozenset()) if rules.is_json else frozenset()
+            is_kept = any(get_kind(value, rules) in kept_kinds for _, value in reader_values)
             if not isinstance(reader, Union) or (find_branch(branch, reader) is None and not is_kept):
                 at: Location = (location, ~index) if isinstance(writer, Union) else location
                 yield _make_misreading(meeting, rules, "branch", at, written=_describe(branch))
@@ -349,7 +352,7 @@ def _compare(meeting: Meeting, rules: ReaderRules) -> Iterator[Meeting | Incompa
         yield _make_misreading(meeting, rules, "union")
         return
     (reader_index, reader_value), (writer_index, writer_value) = reader_values[0], writer_values[0]
-    reader_kind, writer_kind = kind_of(reader_value, rules), kind_of(writer_value, rules)
+    reader_kind, writer_kind = get_kind(reader_value, rules), get_kind(writer_value, rules)
     if isinstance(reader, Union) or isinstance(writer, Union):
         is_plain_read = rules.nullable_from is None or writer_kind in rules.nullable_from
         if reader_has_null and not isinstance(writer, Union) and not is_plain_read:
@@ -359,7 +362,7 @@ def _compare(meeting: Meeting, rules: ReaderRules) -> Iterator[Meeting | Incompa
         yield Meeting(reader_value, writer_value, (inner, reader_index) if isinstance(reader, Union) else inner)
         return
 
-    reader_type, writer_type = value_type_of(reader), value_type_of(writer)
+    reader_type, writer_type = get_value_type(reader), get_value_type(writer)
     if reader_kind not in rules.kept.get(writer_kind, frozenset({writer_kind})):
         has_same_bytes = bool(reader_type and writer_type and reader_type.base == writer_type.base)
         has_number = (writer_kind, reader_kind) in rules.same_number and (rules.is_json or has_same_bytes)
@@ -429,12 +432,12 @@ def _is_bare(schema: Schema) -> bool:
     """Return whether Go's client keeps the values of a part without a wrapper in a variable of any type."""
     if not isinstance(schema, Union):
         return True
-    return all((kind_of(branch, GO_AVRO) in _RESOLVABLE) for branch in schema.branches)
+    return all((get_kind(branch, GO_AVRO) in _RESOLVABLE) for branch in schema.branches)
 
 
-def kind_of(schema: Schema, rules: ReaderRules) -> Kind:
+def get_kind(schema: Schema, rules: ReaderRules) -> Kind:
     """Return the kind of a schema for the clients; types that they do not know are numbers, bytes and texts."""
-    value_type = value_type_of(schema)
+    value_type = get_value_type(schema)
     if value_type is None:
         return schema.type
     kind = value_type.kind
@@ -447,7 +450,7 @@ def kind_of(schema: Schema, rules: ReaderRules) -> Kind:
 def _describe(schema: Schema) -> str:
     if isinstance(schema, Union):
         return f"[{', '.join(_describe(branch) for branch in schema.branches)}]"
-    value_type = value_type_of(schema)
+    value_type = get_value_type(schema)
     return value_type.text if value_type else f"{schema.type} {getattr(schema, 'name', '')}".strip()
 
 
@@ -462,7 +465,7 @@ def _is_zero(default: Any, schema: Schema, rules: ReaderRules) -> bool:
             )
         case Enum():
             return False
-    kind = kind_of(schema, rules)
+    kind = get_kind(schema, rules)
     if kind == "decimal" or (kind in _TIMES and not rules.is_json):
         # A decimal is nil or the empty text, a time is the year 1.
         return False
@@ -482,7 +485,7 @@ def _describe_zero(schema: Schema, *, is_json: bool) -> str:
             return "an empty map"
         case Record():
             return "a record of empty values"
-    value_type = value_type_of(schema)
+    value_type = get_value_type(schema)
     kind = value_type.kind if value_type else ""
     if kind == "decimal":
         return "no number"
@@ -555,7 +558,7 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
     case = Case.from_breakage(breakage, new=new, old=old, plain_json=misreading.is_json)
     way, writer = case.walk, case.writer
     writer_pointer, writer_end = case.counterpart
-    message_tokens = [*message_trace(case.reader, case.trace)]
+    message_tokens = [*make_message_trace(case.reader, case.trace)]
     samples = SampleMessages(writer, primitives=ONES)
     client, problem = misreading.client, misreading.problem
     if problem == "alias":
@@ -634,13 +637,13 @@ def _name_go_type(schema: Schema) -> str:
         case Union():
             values = [branch for branch in schema.branches if branch.type != "null"]
             return f"*{_name_go_type(values[0])}" if len(values) == 1 else "any"
-    kind = kind_of(schema, GO_AVRO)
+    kind = get_kind(schema, GO_AVRO)
     return f"[{schema.size}]uint8" if isinstance(schema, Fixed) and kind == "fixed" else _GO_TYPES.get(kind, kind)
 
 
 def _is_failure(reader: Schema, writer: Schema) -> bool:
     """Return whether Go's client fails on a type, instead of reading another value."""
-    reader_kind, writer_kind = kind_of(reader, GO_AVRO), kind_of(writer, GO_AVRO)
+    reader_kind, writer_kind = get_kind(reader, GO_AVRO), get_kind(writer, GO_AVRO)
     if (writer_kind, reader_kind) in (("array", "bytes"), ("record", "duration")) or reader_kind in _LENIENT:
         return False
     if writer_kind in _LENIENT and reader_kind in ("int", "long"):

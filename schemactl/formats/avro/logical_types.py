@@ -27,14 +27,14 @@ from schemactl.formats.avro.compatibility import (
     PartNumbers,
     Token,
     find_branch,
-    incompatibilities,
+    find_incompatibilities,
+    get_trace,
     is_writer_branch,
     needs_aliases,
     reader_pointer,
-    trace_of,
     walk,
 )
-from schemactl.formats.avro.counterexample import value_along
+from schemactl.formats.avro.counterexample import find_value_along
 from schemactl.formats.avro.datum_encoding import Datum, decode, encode, to_json, write_json
 from schemactl.formats.avro.resolving_grammar import Likeness, Resolution
 from schemactl.formats.avro.sample_messages import SampleMessages
@@ -132,7 +132,7 @@ def find_times(schema: Schema) -> Iterator[tuple[str, ValueType]]:
     pending: list[tuple[Schema, tuple[str | int, ...]]] = [(schema, ())]
     while pending:
         part, path = pending.pop()
-        value_type = value_type_of(part)
+        value_type = get_value_type(part)
         if value_type and value_type.kind in _TIMES:
             yield join_pointer(path), value_type
         if isinstance(part, Record):
@@ -142,7 +142,7 @@ def find_times(schema: Schema) -> Iterator[tuple[str, ValueType]]:
         pending += reversed([(child, (*path, *tokens)) for tokens, child in locate_children(part)])
 
 
-def value_type_of(schema: Schema) -> ValueType | None:
+def get_value_type(schema: Schema) -> ValueType | None:
     """Return the meaning of the values of a primitive or fixed type, without an invalid logical type, or None for other types."""
     if not isinstance(schema, Primitive | Fixed):
         return None
@@ -209,7 +209,7 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
     while pending and len(compared) < MAX_PAIRS:
         meeting = pending.pop()
         reader_part, writer_part, location = meeting
-        reader_type, writer_type = value_type_of(reader_part), value_type_of(writer_part)
+        reader_type, writer_type = get_value_type(reader_part), get_value_type(writer_part)
         if reader_type and writer_type:
             misreading = compare_value_types(reader=reader_type, writer=writer_type)
             # A fixed of another size is not decoded at all.
@@ -247,7 +247,7 @@ class Meeting(NamedTuple):
 
 def _describe_part(schema: Schema) -> Iterator[Hashable]:
     """Yield the attributes of a part that a misreading depends on, except its children."""
-    yield value_type_of(schema)
+    yield get_value_type(schema)
     if isinstance(schema, Named):
         yield from (schema.full_name, schema.aliases)
     if isinstance(schema, Record):
@@ -259,7 +259,7 @@ _NUMBERS: Final = PartNumbers(_describe_part)
 
 @lru_cache(maxsize=2048)
 def _list_value_types(schema: Schema) -> frozenset[ValueType]:
-    return frozenset(value_type for part in parts(schema) if (value_type := value_type_of(part)))
+    return frozenset(value_type for part in parts(schema) if (value_type := get_value_type(part)))
 
 
 @lru_cache(maxsize=2048)
@@ -349,7 +349,7 @@ class _Pairing:
         if index is None or self._choose_branch(reader, writer) is not None or self._resolution.is_exhausted:
             return False
         try:
-            return not incompatibilities(reader=reader.branches[index], writer=writer)
+            return not find_incompatibilities(reader=reader.branches[index], writer=writer)
         except AmbiguousAlias:
             return False
 
@@ -403,10 +403,10 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema, plain_json: 
         plain_json: whether messages are plain JSON instead of Avro's binary form.
     """
     reader, writer = breakage.sides(new=new, old=old)
-    trace = trace_of(breakage.incompatibility)
+    trace = get_trace(breakage.incompatibility)
     message_tokens, reader_part, writer_part = _follow(trace, reader=reader, writer=writer)
-    reader_type = value_type_of(reader_part) if reader_part else None
-    writer_type = value_type_of(writer_part) if writer_part else None
+    reader_type = get_value_type(reader_part) if reader_part else None
+    writer_type = get_value_type(writer_part) if writer_part else None
     if reader_type is None or writer_type is None:
         return None
     sample = _make_sample(reader_type, writer_type, writer_part.size if isinstance(writer_part, Fixed) else None)
@@ -419,7 +419,7 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema, plain_json: 
     if datum is None:
         return None
     data = encode(writer, datum)
-    value = value_along(decode(data, writer), message_tokens)
+    value = find_value_along(decode(data, writer), message_tokens)
     text = write_json(to_json(writer, datum, tagged=not plain_json))
     field = walk(reader, trace).field
     name = field.name if field else "the value"

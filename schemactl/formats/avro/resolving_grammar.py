@@ -120,7 +120,7 @@ def decodes_all(*, reader: Schema, writer: Schema, release: Release, steps: int 
     return not marks, resolution.steps
 
 
-def unable_to_read(*, reader: Schema, writer: Schema) -> str:
+def describe_unreadable(*, reader: Schema, writer: Schema) -> str:
     """Return the message of the SchemaValidationException that a broker throws if the schemas are incompatible."""
     writer_text, reader_text = schema_text(writer, pretty=True), schema_text(reader, pretty=True)
     return f"Unable to read schema: \n{writer_text}\nusing schema:\n{reader_text}"

@@ -284,14 +284,14 @@ def has_aliases(schema: Schema) -> bool:
     )
 
 
-def doc_of(schema: Schema) -> str:
+def find_doc(schema: Schema) -> str:
     """Return the documentation of the named type of a value or its items, or "" without such a type or with several."""
     match schema:
         case Array(items=inner) | Map(values=inner):
-            return doc_of(inner)
+            return find_doc(inner)
         case Union(branches=branches):
             non_null = [branch for branch in branches if branch.type != "null"]
-            return doc_of(non_null[0]) if len(non_null) == 1 else ""
+            return find_doc(non_null[0]) if len(non_null) == 1 else ""
         case Fixed() | Enum() | Record():
             return schema.doc or ""
     return ""
@@ -381,7 +381,7 @@ class Composition(NamedTuple):
     types: dict[str, Type]
 
 
-def composition(schema: Schema) -> Composition:
+def make_composition(schema: Schema) -> Composition:
     """Return the root and the named types of a parsed schema."""
     spelling = _Spelling()
     text = spelling.spell_reference(schema)
@@ -397,13 +397,13 @@ def composition(schema: Schema) -> Composition:
     return Composition(root, types)
 
 
-def identity_key(schema: Schema) -> Hashable:
+def make_identity_key(schema: Schema) -> Hashable:
     """Return a key that two schemas share exactly if they are equal."""
-    root, types = composition(schema)
+    root, types = make_composition(schema)
     return root.text, frozenset((name, named.text) for name, named in types.items())
 
 
-def alias_and_default_keys(schema: Schema) -> tuple[Hashable, ...]:
+def list_alias_and_default_keys(schema: Schema) -> tuple[Hashable, ...]:
     """Return the aliases and enum defaults of `schema`, sorted: they change how it reads data, and `equal` ignores them."""
     keys: set[tuple[str, str, tuple[str, ...]]] = set()
     for part in parts(schema):
