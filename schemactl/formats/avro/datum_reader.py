@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from schemactl.core.schema import Release
 from schemactl.formats.avro.alias_renaming import apply_aliases
 from schemactl.formats.avro.datum_encoding import Datum, Tokens
-from schemactl.formats.avro.defaults import check_default
+from schemactl.formats.avro.defaults import encode_default
 from schemactl.formats.avro.grammar_symbols import Mark
 from schemactl.formats.avro.resolving_grammar import Likeness, Resolution, compare_leaves
 from schemactl.formats.avro.schema import (
@@ -164,8 +164,8 @@ class DatumReader:
         """Return the exception of Java on filling in the default of a field that the writer lacks, or None."""
         if field not in self._default_errors:
             try:
-                check_default(field, Release.R5_0)
-                self._default_errors[field] = None
+                encoding = encode_default(field, Release.R5_0)
+                self._default_errors[field] = encoding.unreadable if encoding else None
             except JavaException as exception:
                 self._default_errors[field] = exception
         return self._default_errors[field]

@@ -389,17 +389,6 @@ def encode_default(field: Field, release: Release) -> Encoding | None:
     return run_recursion(encode)
 
 
-def check_default(field: Field, release: Release) -> None:
-    """Check that Java's reader can fill in the default of `field`.
-
-    Raises:
-        JavaException: if the default cannot be encoded, or its encoding cannot be read back.
-    """
-    encoding = encode_default(field, release)
-    if encoding and encoding.unreadable:
-        raise encoding.unreadable
-
-
 class Encoding:
     """The encoding of one default; only errors are recorded, not the bytes.
 

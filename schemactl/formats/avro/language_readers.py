@@ -219,9 +219,7 @@ def find_unapplied_defaults(
     if (language, payload) == ("python", "avro"):
         yield from _find_raw_defaults(reader, writer)
         return
-    rules = RULES.get((language, payload))
-    if rules is None:
-        return
+    rules = RULES[language, payload]
     for difference in _find_differences(reader, writer, rules):
         if difference.rule == DEFAULT_NOT_APPLIED:
             way = walk(reader, get_trace(difference))
