@@ -49,12 +49,140 @@ def find_changes(value: Any) -> Iterator[GoChange]:
     """Yield the parts of a valid definition, as JSON values, that Go's client prints differently or rejects."""
     types: dict[str, Any] = {}
     _collect_types(value, "", types)
-    yield from _check_type(value, (), "", types)
+    yield from _Definition(types).check_type(value, (), "")
 
 
 def find_default_changes(default: Any, schema: Any, namespace: str, types: Mapping[str, Any]) -> Iterator[GoChange]:
     """Yield the parts of a field's default that Go's client prints differently; `types` has the named types by full name."""
-    yield from _check_default(default, schema, (), namespace, types)
+    yield from _Definition(types).check_default(default, schema, (), namespace)
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """The named types of a definition by full name, and the checks of its parts."""
+
+    types: Mapping[str, Any]
+
+    def check_type(self, value: Any, parts: Parts, namespace: str) -> Iterator[GoChange]:
+        """Yield the parts of a type that Go's client prints differently or rejects."""
+        if isinstance(value, list):
+            for index, branch in enumerate(value):
+                yield from self.check_type(branch, (*parts, str(index)), namespace)
+        if not isinstance(value, dict):
+            return
+        if isinstance(value.get("name"), str):
+            yield from _check_names(value, parts, namespace)
+            _, namespace = _qualify(value, namespace)
+        if isinstance(value.get("type"), dict | list):
+            yield GoChange((*parts, "type"), "a type inside a type is an error", "Write the inner type in its place.")
+        if value.get("type") == "enum" and not value.get("symbols"):
+            yield GoChange((*parts, "symbols"), "an enum without symbols is an error", "Add a symbol.")
+        is_decimal = value.get("logicalType") == "decimal" and value.get("type") in ("bytes", "fixed")
+        if is_decimal and type(value.get("scale")) is int and value["scale"] == 0 and _has_digits(value):
+            yield GoChange((*parts, "scale"), "the `scale` of 0 is dropped", "Remove `scale`: 0 is its default.")
+        default_keys = {"default"} if value.get("type") == "enum" else set()
+        for key, attribute in value.items():
+            if key not in _TYPE_KEYS and key not in default_keys:
+                yield from _check_attribute(attribute, (*parts, key), key)
+        for index, field in enumerate(value.get("fields") or ()):
+            field_parts = (*parts, "fields", str(index))
+            for alias in (field.get("name"), *(field.get("aliases") or ())):
+                yield from _check_name(alias, (*field_parts, "name"))
+            for key, attribute in field.items():
+                if key not in _FIELD_KEYS:
+                    yield from _check_attribute(attribute, (*field_parts, key), key)
+            if "default" in field:
+                yield from self.check_default(field["default"], field.get("type"), (*field_parts, "default"), namespace)
+            yield from self.check_type(field.get("type"), (*field_parts, "type"), namespace)
+        yield from self.check_type(value.get("items"), (*parts, "items"), namespace)
+        yield from self.check_type(value.get("values"), (*parts, "values"), namespace)
+
+    def check_default(self, default: Any, schema: Any, parts: Parts, namespace: str) -> Iterator[GoChange]:
+        """Yield the parts of a field's default that Go's client prints differently."""
+        if isinstance(schema, list):
+            if not schema:
+                return
+            if not self._is_of_type(default, schema[0], namespace):
+                yield GoChange(
+                    parts,
+                    "a default of a later branch of the union is an error",
+                    "Put the type of the default first in the union.",
+                )
+                return
+            schema = schema[0]
+        kind, definition, namespace = self._resolve(schema, namespace)
+        match kind:
+            case "bytes" if default:
+                yield GoChange(
+                    parts,
+                    "the default of bytes is printed in base64, which is another value",
+                    'Use the empty default "", or none.',
+                )
+            case "fixed":
+                yield GoChange(
+                    parts,
+                    "the default of a fixed is printed as a list of numbers, which brokers reject",
+                    "Remove the default, or make the field nullable with the default null.",
+                )
+            case "int" | "long" | "float" | "double":
+                number = _describe_number(default, is_long=kind == "long")
+                if number:
+                    is_float = isinstance(default, float)
+                    yield GoChange(
+                        parts,
+                        f"the default {default!r} becomes {number}",
+                        f"Write {int(default)}." if is_float else f"Use a default of at most {_EXACT}.",
+                    )
+            case "array" if isinstance(default, list):
+                for index, item in enumerate(default):
+                    yield from self.check_default(item, definition.get("items"), (*parts, str(index)), namespace)
+            case "map" if isinstance(default, dict):
+                for key, item in default.items():
+                    yield from self.check_default(item, definition.get("values"), (*parts, key), namespace)
+            case "record" if isinstance(default, dict):
+                missing = [field["name"] for field in definition["fields"] if field["name"] not in default]
+                if missing:
+                    yield GoChange(
+                        parts,
+                        f"the default gets the fields that it lacks ({', '.join(missing)})",
+                        "Write every field of the default.",
+                    )
+                for field in definition["fields"]:
+                    if field["name"] in default:
+                        yield from self.check_default(
+                            default[field["name"]], field["type"], (*parts, field["name"]), namespace
+                        )
+
+    def _resolve(self, schema: Any, namespace: str) -> tuple[str, Any, str]:
+        """Return the kind, the definition and the inner namespace of a type, which may be a name."""
+        if isinstance(schema, dict):
+            kind = schema.get("type")
+            if isinstance(schema.get("name"), str):
+                _, namespace = _qualify(schema, namespace)
+            if isinstance(kind, dict | list):
+                return self._resolve(kind, namespace)
+            return ("record" if kind == "error" else str(kind)), schema, namespace
+        name = str(schema)
+        definition = self.types.get(
+            name if "." in name or not namespace else f"{namespace}.{name}", self.types.get(name)
+        )
+        return self._resolve(definition, namespace) if isinstance(definition, dict) else (name, {}, namespace)
+
+    def _is_of_type(self, default: Any, schema: Any, namespace: str) -> bool:
+        """Return whether a default can be of a type, by its form alone."""
+        kind, _, _ = self._resolve(schema, namespace)
+        match kind:
+            case "null":
+                return default is None
+            case "boolean":
+                return isinstance(default, bool)
+            case "int" | "long" | "float" | "double":
+                return isinstance(default, int | float) and not isinstance(default, bool)
+            case "array":
+                return isinstance(default, list)
+            case "map" | "record":
+                return isinstance(default, dict)
+        return isinstance(default, str)
 
 
 def _collect_types(value: Any, namespace: str, types: dict[str, Any]) -> None:
@@ -80,40 +208,6 @@ def _qualify(value: Mapping[str, Any], namespace: str) -> tuple[str, str]:
         return name.removeprefix("."), own_namespace
     own_namespace = str(value.get("namespace", namespace) or "")
     return f"{own_namespace}.{name}" if own_namespace else name, own_namespace
-
-
-def _check_type(value: Any, parts: Parts, namespace: str, types: Mapping[str, Any]) -> Iterator[GoChange]:
-    if isinstance(value, list):
-        for index, branch in enumerate(value):
-            yield from _check_type(branch, (*parts, str(index)), namespace, types)
-    if not isinstance(value, dict):
-        return
-    if isinstance(value.get("name"), str):
-        yield from _check_names(value, parts, namespace)
-        _, namespace = _qualify(value, namespace)
-    if isinstance(value.get("type"), dict | list):
-        yield GoChange((*parts, "type"), "a type inside a type is an error", "Write the inner type in its place.")
-    if value.get("type") == "enum" and not value.get("symbols"):
-        yield GoChange((*parts, "symbols"), "an enum without symbols is an error", "Add a symbol.")
-    is_decimal = value.get("logicalType") == "decimal" and value.get("type") in ("bytes", "fixed")
-    if is_decimal and type(value.get("scale")) is int and value["scale"] == 0 and _has_digits(value):
-        yield GoChange((*parts, "scale"), "the `scale` of 0 is dropped", "Remove `scale`: 0 is its default.")
-    default_keys = {"default"} if value.get("type") == "enum" else set()
-    for key, attribute in value.items():
-        if key not in _TYPE_KEYS and key not in default_keys:
-            yield from _check_attribute(attribute, (*parts, key), key)
-    for index, field in enumerate(value.get("fields") or ()):
-        field_parts = (*parts, "fields", str(index))
-        for alias in (field.get("name"), *(field.get("aliases") or ())):
-            yield from _check_name(alias, (*field_parts, "name"))
-        for key, attribute in field.items():
-            if key not in _FIELD_KEYS:
-                yield from _check_attribute(attribute, (*field_parts, key), key)
-        if "default" in field:
-            yield from _check_default(field["default"], field.get("type"), (*field_parts, "default"), namespace, types)
-        yield from _check_type(field.get("type"), (*field_parts, "type"), namespace, types)
-    yield from _check_type(value.get("items"), (*parts, "items"), namespace, types)
-    yield from _check_type(value.get("values"), (*parts, "values"), namespace, types)
 
 
 def _has_digits(value: Mapping[str, Any]) -> bool:
@@ -173,93 +267,3 @@ def _describe_number(value: Any, *, is_long: bool = False) -> str:
         printed = wrapped if is_long else int(Decimal(repr(number)))
         return "" if printed == value and abs(value) < _PLAIN_FLOATS else f"{printed}"
     return ""
-
-
-def _check_default(
-    default: Any, schema: Any, parts: Parts, namespace: str, types: Mapping[str, Any]
-) -> Iterator[GoChange]:
-    """Yield the parts of a field's default that Go's client prints differently."""
-    if isinstance(schema, list):
-        if not schema:
-            return
-        if not _is_of_type(default, schema[0], namespace, types):
-            yield GoChange(
-                parts,
-                "a default of a later branch of the union is an error",
-                "Put the type of the default first in the union.",
-            )
-            return
-        schema = schema[0]
-    kind, definition, namespace = _resolve(schema, namespace, types)
-    match kind:
-        case "bytes" if default:
-            yield GoChange(
-                parts,
-                "the default of bytes is printed in base64, which is another value",
-                'Use the empty default "", or none.',
-            )
-        case "fixed":
-            yield GoChange(
-                parts,
-                "the default of a fixed is printed as a list of numbers, which brokers reject",
-                "Remove the default, or make the field nullable with the default null.",
-            )
-        case "int" | "long" | "float" | "double":
-            number = _describe_number(default, is_long=kind == "long")
-            if number:
-                is_float = isinstance(default, float)
-                yield GoChange(
-                    parts,
-                    f"the default {default!r} becomes {number}",
-                    f"Write {int(default)}." if is_float else f"Use a default of at most {_EXACT}.",
-                )
-        case "array" if isinstance(default, list):
-            for index, item in enumerate(default):
-                yield from _check_default(item, definition.get("items"), (*parts, str(index)), namespace, types)
-        case "map" if isinstance(default, dict):
-            for key, item in default.items():
-                yield from _check_default(item, definition.get("values"), (*parts, key), namespace, types)
-        case "record" if isinstance(default, dict):
-            missing = [field["name"] for field in definition["fields"] if field["name"] not in default]
-            if missing:
-                yield GoChange(
-                    parts,
-                    f"the default gets the fields that it lacks ({', '.join(missing)})",
-                    "Write every field of the default.",
-                )
-            for field in definition["fields"]:
-                if field["name"] in default:
-                    yield from _check_default(
-                        default[field["name"]], field["type"], (*parts, field["name"]), namespace, types
-                    )
-
-
-def _resolve(schema: Any, namespace: str, types: Mapping[str, Any]) -> tuple[str, Any, str]:
-    """Return the kind, the definition and the inner namespace of a type, which may be a name."""
-    if isinstance(schema, dict):
-        kind = schema.get("type")
-        if isinstance(schema.get("name"), str):
-            _, namespace = _qualify(schema, namespace)
-        if isinstance(kind, dict | list):
-            return _resolve(kind, namespace, types)
-        return ("record" if kind == "error" else str(kind)), schema, namespace
-    name = str(schema)
-    definition = types.get(name if "." in name or not namespace else f"{namespace}.{name}", types.get(name))
-    return _resolve(definition, namespace, types) if isinstance(definition, dict) else (name, {}, namespace)
-
-
-def _is_of_type(default: Any, schema: Any, namespace: str, types: Mapping[str, Any]) -> bool:
-    """Return whether a default can be of a type, by its form alone."""
-    kind, _, _ = _resolve(schema, namespace, types)
-    match kind:
-        case "null":
-            return default is None
-        case "boolean":
-            return isinstance(default, bool)
-        case "int" | "long" | "float" | "double":
-            return isinstance(default, int | float) and not isinstance(default, bool)
-        case "array":
-            return isinstance(default, list)
-        case "map" | "record":
-            return isinstance(default, dict)
-    return isinstance(default, str)
