@@ -14,7 +14,7 @@ from schemactl.cli.parser import add_format, add_options, add_timeout, make_numb
 from schemactl.cli.schema_input import add_schema_arguments, has_schema, read_schema, render_for_client
 from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
-from schemactl.core.catalog import Topic
+from schemactl.core.catalog import Catalog, Client, Topic
 from schemactl.core.errors import NEGATIVE, RegistryError, SchemaRejected, UsageError
 from schemactl.core.json_values import client_value
 from schemactl.core.names import NamespaceName, TopicName
@@ -24,7 +24,6 @@ from schemactl.core.terminal import format_table, on_one_line
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import ConnectRule, Decision, PoliciesInForce, Role
-    from schemactl.core.catalog import Catalog, Client
     from schemactl.registry.embedded import EmbeddedRegistry
 
 

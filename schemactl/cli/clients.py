@@ -11,7 +11,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, add_timeout, make_number_type
 from schemactl.cli.target_selection import choose_target
 from schemactl.cli.topic_selection import TOPIC_HELP, add_selection, find
-from schemactl.core.catalog import select_target_topics
+from schemactl.core.catalog import Client, Topic, select_target_topics
 from schemactl.core.errors import NEGATIVE, UsageError, did_you_mean
 from schemactl.core.json_values import client_value
 from schemactl.core.names import TopicName, select_known_topics
@@ -19,7 +19,6 @@ from schemactl.core.terminal import format_table, on_one_line
 from schemactl.core.wording import format_count, format_ranges
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Client, Topic
     from schemactl.core.project import Target
     from schemactl.registry.interface import ConnectedClient, TopicClients
 

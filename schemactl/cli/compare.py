@@ -7,20 +7,16 @@ import contextlib
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.json_lines import answer_standard_input
+from schemactl.cli.json_lines import Answer, Request, answer_standard_input
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.json_values import breakage_value
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import OPTIONAL_CHECKERS, ProtoCategory
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
-
-if TYPE_CHECKING:
-    from schemactl.cli.json_lines import Answer, Request
-
 
 _COMPARE_EPILOG: Final = """\
 reads one JSON object per line and writes one per line, in the same order; a line that cannot be parsed gets an `error`:

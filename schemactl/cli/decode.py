@@ -10,21 +10,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.cli.context import Context
-from schemactl.cli.json_lines import answer_standard_input, parse_nanoseconds, read_options, recursion_depth
+from schemactl.cli.json_lines import (
+    Answer,
+    Request,
+    answer_standard_input,
+    parse_nanoseconds,
+    read_options,
+    recursion_depth,
+)
 from schemactl.cli.parser import Parser, add_options, add_timeout
-from schemactl.cli.reading_setup import NESTING_DEPTHS, STRICT_OPTION, add_numbers_of, note_absent_fields, read_setup
+from schemactl.cli.reading_setup import (
+    NESTING_DEPTHS,
+    STRICT_OPTION,
+    ReadingSetup,
+    add_numbers_of,
+    note_absent_fields,
+    read_setup,
+)
 from schemactl.cli.target_selection import has_target_option
 from schemactl.cli.topic_selection import PART_HELP, choose, find_version, parse_version_bytes, resolve_relative_path
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
-from schemactl.core.schema import Release
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
-    from schemactl.cli.json_lines import Answer, Request
-    from schemactl.cli.reading_setup import ReadingSetup
     from schemactl.codec import Options
     from schemactl.core.catalog import Topic
-    from schemactl.core.schema import SchemaInfo, SchemaVersion
 
 
 class VersionNotRegistered(SchemactlError):

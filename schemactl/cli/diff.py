@@ -15,14 +15,13 @@ from schemactl.cli.show import reason_value
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.cli.topic_selection import add_filters, find_number_in_force
 from schemactl.core.errors import CHANGES, UsageError
-from schemactl.core.findings import Breakage
+from schemactl.core.findings import Breakage, Direction, Incompatibility
 from schemactl.core.names import find_matching_topics, format_kind_name
 from schemactl.core.terminal import paint, paint_diff
 from schemactl.core.wording import format_day
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
-    from schemactl.core.findings import Direction, Incompatibility
     from schemactl.core.schema import SchemaInfo
     from schemactl.formats.part_changes import PartChange
 

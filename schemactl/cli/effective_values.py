@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from schemactl.cli.context import Context
 from schemactl.cli.target_selection import ChosenTarget, choose_approved_target
 from schemactl.cli.topic_selection import find
-from schemactl.core.catalog import Catalog
+from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.policies import SETTINGS, BrokerDefaults, Policies
 from schemactl.core.schema import SchemaType
 from schemactl.core.terminal import format_table, get_terminal_width
 from schemactl.core.wording import format_policy_value
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Topic
     from schemactl.core.errors import Source
     from schemactl.core.json_values import Json
     from schemactl.core.names import NamespaceName, TopicName
@@ -181,18 +180,14 @@ def _read_live_values(registry: Registry, name: TopicName) -> dict[str, _LiveVal
         # Brokers also answer false for a topic without the policy.
         topic = replace(topic, policies=replace(topic.policies, schema_validation_enforced=None))
     for key in Policies.names():
-        for level, holder in (("topic", topic), ("namespace", namespace)):
-            value = holder.policies.get(key) if holder else None
-            if value not in (None, "UNDEFINED"):
-                values[key] = _LiveValue(value, level)
-                break
+        if holder := _find_holder(key, topic, namespace):
+            values[key] = _LiveValue(holder.policies.get(key), "topic" if holder is topic else "namespace")
+        elif key == "schema_compatibility_strategy":
+            values[key] = _LiveValue(registry.default_strategy(space_name), "brokers")
+        elif key in SETTINGS:
+            values[key] = _LiveValue(defaults.settings.get(key), "brokers")
         else:
-            if key == "schema_compatibility_strategy":
-                values[key] = _LiveValue(registry.default_strategy(space_name), "brokers")
-            elif key in SETTINGS:
-                values[key] = _LiveValue(defaults.settings.get(key), "brokers")
-            else:
-                values[key] = _LiveValue(getattr(defaults, key), "brokers")
+            values[key] = _LiveValue(getattr(defaults, key), "brokers")
     # The brokers' own enforcement counts in addition to the policies of topic and namespace.
     if defaults.schema_validation_enforced:
         values["schema_validation_enforced"] = _LiveValue(True, "brokers")  # noqa: FBT003  a value
@@ -276,15 +271,21 @@ def _list_policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator
     """Yield each policy in force, from the topic, else its namespace, else the defaults of the brokers."""
     namespace = catalog.namespaces.get(topic.name.namespace_name)
     for key in Policies.names():
-        for level, holder in (("topic", topic), ("namespace", namespace)):
-            value = holder.policies.get(key) if holder else None
-            if holder and value not in (None, "UNDEFINED"):
-                text = str(value) if isinstance(value, str) else value
-                yield _EffectiveValue(key, text, level, holder.locate(f"/{key}"))
-                break
-        else:
-            if key in SETTINGS:
-                continue  # The project does not manage it, and the broker's value is not known here.
+        if holder := _find_holder(key, topic, namespace):
+            value = holder.policies.get(key)
+            level = "topic" if holder is topic else "namespace"
+            text = str(value) if isinstance(value, str) else value
+            yield _EffectiveValue(key, text, level, holder.locate(f"/{key}"))
+        elif key not in SETTINGS:
+            # The project does not manage a setting that neither sets, and the broker's value is not known here.
             value = getattr(project.defaults, key)
             level = "pulsar" if value == getattr(BrokerDefaults(), key) else "project"
             yield _EffectiveValue(key, value if isinstance(value, bool) else str(value), level)
+
+
+def _find_holder(key: str, topic: Topic, namespace: Namespace | None) -> Topic | Namespace | None:
+    """Return the topic if it sets the policy, else the namespace if that sets it, else None."""
+    for holder in (topic, namespace):
+        if holder and holder.policies.get(key) not in (None, "UNDEFINED"):
+            return holder
+    return None

@@ -14,12 +14,11 @@ from schemactl.cli.topic_selection import add_filters, find_number_in_force, fin
 from schemactl.core.atomic_files import write
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.json_values import json_text
-from schemactl.core.names import find_matching_topics, format_kind_name, select_known_topics
+from schemactl.core.names import TopicName, find_matching_topics, format_kind_name, select_known_topics
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Metadata, Topic
-    from schemactl.core.names import TopicName
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History

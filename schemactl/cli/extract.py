@@ -23,11 +23,10 @@ from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, Usage
 from schemactl.core.json_values import json_text
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
-from schemactl.core.schema import Release, SchemaType
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from schemactl.classes.extraction import Role
-    from schemactl.core.schema import SchemaInfo
 
 
 CLASS_HELP: Final = "the class: shop.models:Order, or shop.models:Order.Line for one inside another"

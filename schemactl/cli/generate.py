@@ -19,13 +19,12 @@ from schemactl.cli.target_selection import add_target, choose_approved_target
 from schemactl.cli.topic_selection import VERSION_HELP, add_filters, resolve_output_file, select_readable
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, join_first
-from schemactl.core.project import ClassKind
+from schemactl.core.project import ClassKind, Generate, Project
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.checks.project_files import CheckCache
     from schemactl.codegen.manifest import Manifest
-    from schemactl.core.project import Generate, Project
     from schemactl.declare.files import Files
     from schemactl.history import Merged
 

@@ -21,14 +21,13 @@ from schemactl.cli.topic_selection import add_selection, parse_namespaces
 from schemactl.core.atomic_files import write
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import HistoryError, MissingProject, SchemactlError, UsageError, join_first
-from schemactl.core.names import TargetNames, select_known_topics
+from schemactl.core.names import NamespaceName, TargetNames, select_known_topics
 from schemactl.core.policies import SETTINGS
 from schemactl.core.project import Project, Target
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count, format_time, get_name_type
 
 if TYPE_CHECKING:
-    from schemactl.core.names import NamespaceName
     from schemactl.core.schema import Commit
     from schemactl.deploy.registry_import import ImportResult
     from schemactl.history import Repository

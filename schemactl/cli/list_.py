@@ -12,7 +12,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.topic_selection import add_filters
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError, did_you_mean
-from schemactl.core.json_values import commit_value, metadata_value
+from schemactl.core.json_values import Json, commit_value, metadata_value
 from schemactl.core.names import NamespaceName, TopicName, select_known_topics
 from schemactl.core.terminal import format_table, get_terminal_width, on_one_line
 from schemactl.core.wording import format_count
@@ -20,7 +20,6 @@ from schemactl.core.wording import format_count
 if TYPE_CHECKING:
     from schemactl.checks.check_report import TopicCheck
     from schemactl.core.catalog import Catalog, Topic
-    from schemactl.core.json_values import Json
     from schemactl.core.project import Project
     from schemactl.declare.reader import Declared
     from schemactl.history import History, Repository

@@ -18,7 +18,7 @@ from schemactl.cli.topic_selection import (
     parse_version_bytes,
     resolve_relative_path,
 )
-from schemactl.core.catalog import Catalog
+from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value
 from schemactl.core.names import format_kind_name
@@ -26,7 +26,6 @@ from schemactl.core.terminal import format_table, get_terminal_width, paint
 from schemactl.core.wording import format_day, format_version
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Topic
     from schemactl.core.schema import SchemaVersion
     from schemactl.history import History
 

@@ -15,7 +15,7 @@ from schemactl.cli.reading_setup import view_versions
 from schemactl.cli.states import merge_working_tree
 from schemactl.cli.target_selection import format_target_option
 from schemactl.core.errors import InvalidSchema
-from schemactl.core.names import select_known_topics
+from schemactl.core.names import TopicName, select_known_topics
 
 if TYPE_CHECKING:
     from schemactl.checks.project_files import CheckCache
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from schemactl.codegen.topic_module import VersionCode
     from schemactl.codegen.topics import PackageTopic
     from schemactl.core.catalog import Topic
-    from schemactl.core.names import TopicName
     from schemactl.core.project import Generate, Project
     from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
     from schemactl.history import History, Merged

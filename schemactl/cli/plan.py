@@ -33,10 +33,11 @@ from schemactl.cli.target_selection import (
 )
 from schemactl.cli.topic_selection import add_filters, find, resolve_output_file, resolve_relative_path
 from schemactl.cli.waiting_topics import find_waiting_topics
-from schemactl.core.catalog import list_namespaces
+from schemactl.core.catalog import Catalog, list_namespaces
 from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, join_first
 from schemactl.core.names import (
     NamespaceName,
+    TargetNames,
     TopicName,
     find_matching_topics,
     format_kind_name,
@@ -49,10 +50,8 @@ from schemactl.core.wording import format_count
 from schemactl.report import TARGET_FORMATS
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Catalog
     from schemactl.core.findings import UpgradeFirst
     from schemactl.core.json_values import Json
-    from schemactl.core.names import TargetNames
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.registry_state import RegistryState

@@ -16,12 +16,11 @@ from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import BAR_COLUMNS, Context, describe_progress, render_bar
 from schemactl.cli.parallel_targets import run_in_parallel
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
-from schemactl.core.deadline import OutOfTime
+from schemactl.core.deadline import Deadline, OutOfTime
 from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
 
 if TYPE_CHECKING:
-    from schemactl.core.deadline import Deadline
     from schemactl.core.names import TopicName
     from schemactl.deploy.apply import ApplyResult
     from schemactl.deploy.steps import Plan, PlanStep

@@ -28,11 +28,10 @@ from schemactl.cli.ready_plans import (
 from schemactl.cli.target_selection import OpenTarget, TargetSelection, open_targets
 from schemactl.cli.topic_selection import add_selection, find, resolve_relative_path
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
-from schemactl.core.names import select_topics
+from schemactl.core.names import TopicName, select_topics
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
-    from schemactl.core.names import TopicName
     from schemactl.deploy.rebuild import Lists
     from schemactl.deploy.steps import Plan
 

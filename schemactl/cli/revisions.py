@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from schemactl.cli.states import WORK, States
 from schemactl.core.catalog import filter_catalog
 from schemactl.core.errors import UsageError
-from schemactl.core.names import TopicName, find_matching_topics, select_known_topics
+from schemactl.core.names import NamespaceName, TopicName, find_matching_topics, select_known_topics
 
 if TYPE_CHECKING:
     from schemactl.comparison.revision_diff import Revision
     from schemactl.core.findings import Waiver
-    from schemactl.core.names import NamespaceName
     from schemactl.core.schema import Commit
     from schemactl.history import Repository
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, make_number_type, parse_seconds
-from schemactl.cli.reading_setup import NESTING_DEPTHS, add_numbers_of, note_absent_fields, read_setup
+from schemactl.cli.reading_setup import NESTING_DEPTHS, ReadingSetup, add_numbers_of, note_absent_fields, read_setup
 from schemactl.cli.report_files import write_data
 from schemactl.cli.states import STATE_HELP, NamedDefinition, States
 from schemactl.cli.topic_selection import resolve_relative_path
@@ -25,7 +25,6 @@ from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.checks.samples import SampleMessage
-    from schemactl.cli.reading_setup import ReadingSetup
     from schemactl.codec import Definition, KeyValue
     from schemactl.core.catalog import Topic
     from schemactl.core.schema import SchemaInfo

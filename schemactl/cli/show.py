@@ -18,14 +18,13 @@ from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.cli.target_selection import add_target, has_target_option
 from schemactl.cli.topic_selection import find_number_in_force
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
-from schemactl.core.findings import Breakage
+from schemactl.core.findings import Breakage, Direction, Incompatibility
 from schemactl.core.json_values import commit_value, metadata_value
 from schemactl.core.terminal import get_definition_stream
 from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
-    from schemactl.core.findings import Direction, Incompatibility
     from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History

@@ -17,11 +17,10 @@ from schemactl.cli.parser import add_options
 from schemactl.cli.topic_selection import add_filters
 from schemactl.core.atomic_files import read, remove, write
 from schemactl.core.errors import HistoryError, SchemactlError, UsageError
-from schemactl.core.names import select_known_topics
+from schemactl.core.names import TopicName, select_known_topics
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
-    from schemactl.core.names import TopicName
     from schemactl.publish.site_catalog import SiteContent
     from schemactl.publish.site_pages import Site, WrittenTopic
 

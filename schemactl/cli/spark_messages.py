@@ -17,21 +17,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from schemactl.cli.context import Context
-from schemactl.cli.reading_setup import read_setup
+from schemactl.cli.reading_setup import ReadingSetup, read_setup
 from schemactl.cli.topic_selection import choose
 from schemactl.core.errors import SchemactlError, UsageError
-from schemactl.core.schema import SchemaType
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 from schemactl.core.terminal import format_table, get_terminal_width
 
 if TYPE_CHECKING:
-    from schemactl.cli.reading_setup import ReadingSetup
     from schemactl.codec import Codec
     from schemactl.codegen.topic_struct import StructOptions
     from schemactl.codegen.topics import VersionsOnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project
-    from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.spark.dataframes import AnyCodec
     from schemactl.spark.stored_messages import RawMessages
 

@@ -19,14 +19,13 @@ from schemactl.cli.topic_selection import (
 )
 from schemactl.core.errors import DeclarationError, UsageError
 from schemactl.core.names import find_matching_topics, format_kind_name
-from schemactl.core.schema import get_next_number
+from schemactl.core.schema import SchemaInfo, SchemaVersion, get_next_number
 from schemactl.core.wording import format_version
 
 if TYPE_CHECKING:
     from schemactl.checks.project_files import CheckCache
     from schemactl.core.catalog import Topic
     from schemactl.core.project import Project
-    from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.declare.files import Files, WorktreeFiles
     from schemactl.declare.reader import Declared
     from schemactl.history import History, Merged

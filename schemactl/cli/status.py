@@ -13,14 +13,13 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import Render, add_formats, parse_outputs, write_error_report, write_report
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
-from schemactl.cli.target_selection import OpenTarget, TargetSelection, add_targets, open_targets
+from schemactl.cli.target_selection import ChosenTarget, OpenTarget, TargetSelection, add_targets, open_targets
 from schemactl.cli.waiting_topics import find_waiting_topics
 from schemactl.core.errors import CHANGES, SchemactlError
 from schemactl.core.schema import get_live_versions
 from schemactl.report import STATUS_FORMATS, render_status
 
 if TYPE_CHECKING:
-    from schemactl.cli.target_selection import ChosenTarget
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import OutOfTime
     from schemactl.core.names import TopicName

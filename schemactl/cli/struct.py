@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.json_lines import answer_standard_input, parse_nanoseconds, read_options, recursion_depth
+from schemactl.cli.json_lines import (
+    Answer,
+    Request,
+    answer_standard_input,
+    parse_nanoseconds,
+    read_options,
+    recursion_depth,
+)
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.schema import Release
-
-if TYPE_CHECKING:
-    from schemactl.cli.json_lines import Answer, Request
-
 
 _STRUCT_EPILOG: Final = """\
 reads one JSON object per line and writes one per line, in the same order; a line that cannot be parsed gets an `error`:

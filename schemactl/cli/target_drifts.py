@@ -190,16 +190,13 @@ class DriftRequest:
         approved, names, place = target.approved, target.names, target.place
         commit_ids = set()
         for name, topic in git.topics.items():
-            newest = get_live_versions(registered.topics[name].versions)[-1:] if name in registered.topics else ()
-            for entry in newest:
-                version = (
-                    VersionIndex(topic.versions).find(entry.info)
-                    if entry.info and not get_upload_commit(entry.info)
-                    else None
-                )
-                commit_ids.add(
-                    get_upload_commit(entry.info) or (version.commit.id if version and version.commit else "")
-                )
+            live_versions = get_live_versions(registered.versions(name))
+            info = live_versions[-1].info if live_versions else None
+            commit_id = get_upload_commit(info)
+            if info and not commit_id:
+                version = VersionIndex(topic.versions).find(info)
+                commit_id = version.commit.id if version and version.commit else ""
+            commit_ids.add(commit_id)
         last_apply = self.scope.last_applies.get(target.name)
         if last_apply and last_apply.outcome == "applied":
             commit_ids.add(last_apply.commit)

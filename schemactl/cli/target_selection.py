@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_options
-from schemactl.core.catalog import list_namespaces
+from schemactl.core.catalog import Catalog, list_namespaces
 from schemactl.core.errors import HistoryError, MissingCredentials, SchemactlError, UsageError
-from schemactl.core.names import NamespaceName
+from schemactl.core.names import NamespaceName, TargetNames, TopicName
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Catalog
     from schemactl.core.findings import WaiversAt
-    from schemactl.core.names import TargetNames, TopicName
     from schemactl.core.project import Project, Target
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.broker_configuration import BrokerComparison

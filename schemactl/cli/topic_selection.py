@@ -14,12 +14,18 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.target_selection import add_target
 from schemactl.core.errors import DeclarationError, UsageError, did_you_mean
-from schemactl.core.names import NamespaceName, find_matching_topics, find_topic, format_kind_name, select_known_topics
+from schemactl.core.names import (
+    NamespaceName,
+    TopicName,
+    find_matching_topics,
+    find_topic,
+    format_kind_name,
+    select_known_topics,
+)
 from schemactl.core.wording import format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Topic
-    from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.declare.reader import Declared
     from schemactl.history import History

@@ -18,7 +18,7 @@ from schemactl.core import atomic_files
 from schemactl.core.catalog import parse_day
 from schemactl.core.deadline import DEFAULT_S
 from schemactl.core.errors import SchemactlError, UsageError
-from schemactl.core.findings import Waiver
+from schemactl.core.findings import Finding, Waiver
 from schemactl.core.invisible_characters import has_visible_letter
 from schemactl.core.json_values import waiver_value
 from schemactl.core.names import TopicName
@@ -27,7 +27,6 @@ from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.checks.check_report import Cause, CheckReport
-    from schemactl.core.findings import Finding
 
 
 _FEWEST_DIGITS: Final = 4
