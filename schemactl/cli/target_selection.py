@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from schemactl.deploy.broker_configuration import BrokerComparison
     from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.steps import Origin, UnreadableDeclaration
-    from schemactl.history import ApprovedProject, History, Repository
+    from schemactl.history import ApprovedProject, History
     from schemactl.registry.interface import Registry, Scope
 
 
@@ -148,10 +148,11 @@ def choose_approved_target(name: str | None, project: Project, top: str, context
     return _choose_target(name, project, top, read_approved_project(project, context), context)
 
 
-def choose_approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
-    """Return the targets called `names`, or all targets, as the approved ref declares them."""
+def choose_approved_targets(selection: TargetSelection, context: Context) -> list[ChosenTarget]:
+    """Return the selected targets as the approved ref declares them."""
     project, top = context.project()
     approved = read_approved_project(project, context)
+    names = [] if selection.are_all else selection.names
     # A project without targets: the error about the missing only target gives the fix.
     names = names or list((approved.project if approved else project).targets) or [None]
     return [_choose_target(name, project, top, approved, context) for name in names]
@@ -452,18 +453,14 @@ def open_targets(
     from schemactl.history.target_history import read_effective
 
     has_several = selection.has_several
-    places = choose_approved_targets(None if selection.are_all else selection.names, context)
+    places, whole = _read_places(selection, base, context)
     open_targets: list[OpenTarget] = []
     failures: dict[str, SchemactlError] = {}
     left_out = 0
     repository = context.repository
+    if prints_notes:
+        context.note(*whole.notes)
     with ExitStack() as stack:
-        if base:
-            places, whole = _read_merge(places, base, repository, context)
-        else:
-            whole = context.approved(places[0].project, prints_notes=False)
-        if prints_notes:
-            context.note(*whole.notes)
         for place in places:
             name = place.target.name
             target_context = context.about(name) if has_several else context
@@ -492,18 +489,12 @@ def read_approved(selection: TargetSelection, context: Context, *, at: str | Non
     """
     from schemactl.history.target_history import read_effective
 
-    places, repository = choose_approved_targets(selection.names, context), context.repository
-    if base:
-        places, whole = _read_merge(places, base, repository, context)
-    else:
-        whole = context.approved(places[0].project, prints_notes=False)
-    return read_effective(repository, places[0].project, places[0].target, at=at, full_history=whole)
+    [place], whole = _read_places(selection, base, context)
+    return read_effective(context.repository, place.project, place.target, at=at, full_history=whole)
 
 
-def _read_merge(
-    places: Sequence[ChosenTarget], base: str, repository: Repository, context: Context
-) -> tuple[list[ChosenTarget], History]:
-    """Return the targets and the history after a merge of HEAD into `base`.
+def _read_places(selection: TargetSelection, base: str | None, context: Context) -> tuple[list[ChosenTarget], History]:
+    """Return the selected targets and the approved history, or both after a merge of HEAD into `base`.
 
     A change must not choose where secrets are sent, so the registries and credentials of the targets, and of the targets that they
     wait for, have to equal the approved ones.
@@ -515,7 +506,10 @@ def _read_merge(
     from schemactl.history import merge_head_into
     from schemactl.history.approved_history import read_project_at
 
+    places, repository = choose_approved_targets(selection, context), context.repository
     approved = places[0].project
+    if not base:
+        return places, context.approved(approved, prints_notes=False)
     merge = merge_head_into(repository, approved, base)
     project = read_project_at(repository, merge.commit, approved.path)
     if project is None:
