@@ -355,13 +355,14 @@ class PlanRequest:
         from schemactl.deploy.steps import RegisterVersion
 
         target = self.target
+        waivers = target.waivers
         with target.context.show_work("making the plan"):
             plan = make_plan(
                 state,
                 target.add_registered_versions(self.catalog, state.catalog),
                 origin=target.origin,
                 permissions=self.permissions,
-                waivers=target.waivers,
+                waivers=waivers,
                 numbers=self.numbers,
                 awaited=lambda plan: find_waiting_topics(target, plan, self.results),
             )
@@ -377,7 +378,7 @@ class PlanRequest:
 
                 versions = [(step.name, step.version) for step in steps]
                 defaults = target.place.project.defaults
-                effects = find_version_effects(versions, self.catalog, defaults, target.waivers, target.name)
+                effects = find_version_effects(versions, self.catalog, defaults, waivers, target.name)
                 plan = replace(plan, effects=effects, upgrade_first=self._find_upgrade_orders(plan, steps))
             target.approved.save_definitions()
         return ReadyPlan(plan, target, is_current=True)
