@@ -100,12 +100,12 @@ def _choose_maker(schema: Definition | KeyValue, name: str, random: Random, opti
         return lambda: {"key": key(), "value": value()}
     if schema.type in ("AVRO", "JSON"):
         shape = make_shape(parse(schema.text), options)
-        generator = _ValueGenerator(random, frozenset(_find_uuid_fields(parse_json(schema.text), name)))
-        return lambda: generator.make_whole_avro_value(shape, name)
-    generator = _ValueGenerator(random, frozenset())
+        uuid_fields = frozenset(_find_uuid_fields(parse_json(schema.text), name))
+        return lambda: _ValueGenerator(random, uuid_fields).make_avro_value(shape, name, 0)
     if schema.type in ("PROTOBUF", "PROTOBUF_NATIVE"):
         message = load_root(schema, options).shape
-        return lambda: generator.make_whole_message(message)
+        return lambda: _ValueGenerator(random).make_message(message, 0)
+    generator = _ValueGenerator(random)
     if schema.type == "LOCAL_TIME" and options.nanoseconds == "bigint":
         return lambda: generator.make_time() * 1000
     if schema.type in ("TIME", "LOCAL_TIME"):
@@ -131,22 +131,12 @@ def _find_uuid_fields(part: Any, name: str) -> Iterator[str]:
 
 
 class _ValueGenerator:
-    """Generates values of one schema, with a UUID in each field of `uuid_fields`."""
+    """Generates a message, with a UUID in each field of `uuid_fields`."""
 
-    def __init__(self, random: Random, uuid_fields: frozenset[str]) -> None:
+    def __init__(self, random: Random, uuid_fields: frozenset[str] = frozenset()) -> None:
         self._random = random
         self._uuid_fields = uuid_fields
         self._values_left = _MAX_VALUES
-
-    def make_whole_avro_value(self, shape: Shape, name: str) -> Any:
-        """Return a value of an Avro schema; `name` is the field name of a value without fields."""
-        self._values_left = _MAX_VALUES
-        return self.make_avro_value(shape, name, 0)
-
-    def make_whole_message(self, shape: Message) -> dict[str, Any]:
-        """Return a protobuf message."""
-        self._values_left = _MAX_VALUES
-        return self.make_message(shape, 0)
 
     def make_avro_value(self, shape: Shape, name: str, depth: int) -> Any:
         """Return a value of an Avro schema for a field called `name`, inside `depth` records."""

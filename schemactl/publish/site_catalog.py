@@ -122,11 +122,6 @@ class SiteContent:
             kinds=self.history.find_current_kinds(name),
         )
 
-    def list_topics_without_schema(self, names: Sequence[TopicName]) -> list[TopicName]:
-        """Return the declared topics among `names` that never had a schema."""
-        topics = {name: self.catalog.topics[name] for name in names}
-        return [name for name, topic in topics.items() if not topic.versions and not topic.deleted]
-
     def list_namespaces(self) -> list[NamespaceName]:
         """Return the namespaces that are declared or have topics."""
         return sorted({*self.catalog.namespaces, *(name.namespace_name for name in self.catalog.topics)})

@@ -457,8 +457,10 @@ class Site:
                 entry.topic.unload()
                 self._add_topic(name, facts)
             progress(number, len(names))
-        for name in self._content.list_topics_without_schema(names):
-            self._list_topic(name)
+        for name in names:
+            # Topics that never had a schema come last.
+            if not catalog_topics[name].versions and not catalog_topics[name].deleted:
+                self._list_topic(name)
         owners = {name: self._content.catalog.metadata(name).owner for name in self._content.list_namespaces()}
         selected = {name.namespace_name for name in names}
         self._events += [

@@ -62,7 +62,7 @@ def _render_suite(
     cases = []
     for cause in (*waived, *errors):
         primary, source = cause.primary_finding, cause.primary_finding.place
-        place = f" file={_quote_attribute(source.path)} line={_quote_attribute(str(source.line))}" if source else ""
+        place = f' file={_quote_attribute(source.path)} line="{source.line}"' if source else ""
         case_name = f"{primary.rule} {primary.pointer} {primary.direction or ''}".strip()
         text = cause.message
         if cause.level == "waived":
