@@ -218,22 +218,22 @@ def _list_names(schema: Any) -> Iterator[str]:
 def _make_binding(topic: Topic, catalog: Catalog) -> Json:
     namespace = catalog.namespaces.get(topic.name.namespace_name)
 
-    def setting(name: str) -> Any:
+    def find_setting(name: str) -> Any:
         for holder in (topic, namespace):
             value = holder.policies.get(name) if holder else None
             if value not in (None, "UNDEFINED"):
                 return value
         return None
 
-    retention, compaction = setting("retention_policies"), setting("compaction_threshold")
+    retention, compaction = find_setting("retention_policies"), find_setting("compaction_threshold")
     limits = retention and {"time": retention["retentionTimeInMinutes"], "size": retention["retentionSizeInMB"]}
     settings = {
         "compaction": -(-compaction // _MEGABYTE) if compaction else None,
-        "geo-replication": setting("replication_clusters"),
+        "geo-replication": find_setting("replication_clusters"),
         # The binding cannot express unlimited retention.
         "retention": retention and {key: value for key, value in limits.items() if value >= 0},
-        "ttl": setting("message_ttl_in_seconds"),
-        "deduplication": setting("deduplicationEnabled"),
+        "ttl": find_setting("message_ttl_in_seconds"),
+        "deduplication": find_setting("deduplicationEnabled"),
     }
     return {
         "namespace": topic.name.namespace,

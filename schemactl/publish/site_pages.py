@@ -962,20 +962,20 @@ class Site:
         """Write the pages of changes, `changes.json`, and the feeds."""
         breaking = [event for event in self._events if event.is_breaking]
         lead = " ".join(f"{month.name}: {month.summary}." for month in months[:2])
-        for path, heading, events in (
-            ("changes.html", "Changes", self._events),
-            ("breaking.html", "Breaking changes", breaking),
+        for path, heading, events, overview in (
+            ("changes.html", "Changes", self._events, months),
+            ("breaking.html", "Breaking changes", breaking, group_months(breaking)),
         ):
             shown_events = events[: _MAX_EVENTS * _MAX_EVENT_PAGES]
             pages = _paginate(path, shown_events, _MAX_EVENTS)
-            for here, shown in pages.items():
+            for here, page_events in pages.items():
                 self._render(
                     "changes.html",
                     here,
                     heading=heading,
                     lead=lead if here == "changes.html" else "",
-                    overview=months if heading == "Changes" else group_months(breaking),
-                    months=group_months(shown),
+                    overview=overview,
+                    months=group_months(page_events),
                     pages=pages,
                     here=here,
                     older=len(events) - len(shown_events),

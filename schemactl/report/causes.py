@@ -173,9 +173,7 @@ class ShownCause(Cause):
     def list_proofs(self) -> list[tuple[Finding, Counterexample]]:
         """Return the messages that prove the cause, each with its finding; of equal proofs, the last one."""
         findings = self.list_examples()
-        proofs = {
-            describe_proof(finding): (finding, proof) for finding in findings if (proof := finding.counterexample)
-        }
+        proofs = {describe_proof(proof): (finding, proof) for finding in findings if (proof := finding.counterexample)}
         return [*proofs.values()]
 
     def list_lines(self) -> Iterator[CauseLine]:
@@ -190,7 +188,7 @@ class ShownCause(Cause):
             if finding.older:
                 yield CauseLine("older", str(finding.older))
             if finding.counterexample:
-                yield CauseLine("proof", describe_proof(finding))
+                yield CauseLine("proof", describe_proof(finding.counterexample))
             if finding.fix and not finding.waiver:
                 yield CauseLine("fix", on_one_line(finding.fix))
         if len(findings) > _MAX_EXAMPLES:
@@ -298,12 +296,10 @@ def make_waive_command(name: str, target: str, *, names_owner: bool) -> str:
     return f'schemactl waive {shorten_fingerprint(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
 
 
-def describe_proof(finding: Finding) -> str:
-    """Return the message that proves a finding, its size, and the result of the reader; "" without a message."""
-    if finding.counterexample is None:
-        return ""
-    message, size = finding.counterexample.message, len(finding.counterexample.data)
-    return f"{truncate(message, _MAX_MESSAGE)} ({format_count(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
+def describe_proof(proof: Counterexample) -> str:
+    """Return the message that proves a finding, its size, and the result of the reader."""
+    size = format_count(len(proof.data), "byte")
+    return f"{truncate(proof.message, _MAX_MESSAGE)} ({size}): {on_one_line(proof.result)}"
 
 
 class DiffRow(NamedTuple):

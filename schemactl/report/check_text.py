@@ -180,7 +180,9 @@ def _render_cause(cause: ShownCause, screen: _Screen) -> str:
 
 def _list_details(cause: ShownCause, screen: _Screen) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the text and the style of each line below the excerpt."""
-    findings_by_proof = {describe_proof(finding): finding for finding in cause.findings if finding.counterexample}
+    proofs = {
+        describe_proof(proof): (finding, proof) for finding in cause.findings if (proof := finding.counterexample)
+    }
     obligations = {finding.summary for finding in cause.findings if finding.verdict == "data"}
     secondary: list[tuple[str, str]] = []
     has_clients = False
@@ -194,12 +196,11 @@ def _list_details(cause: ShownCause, screen: _Screen) -> Iterator[tuple[str, str
             elif text := cause.remove_title(part.words):
                 yield "why", text, ""
         elif part.kind == "proof":
-            finding = findings_by_proof[part.words]
-            assert finding.counterexample  # noqa: S101  selected above
-            values = list_message_parts(finding)
+            finding, proof = proofs[part.words]
+            values = list_message_parts(proof, finding.field)
             message = "".join(screen.paint(value.text, "marked" if value.is_guilty else "") for value in values)
-            yield "message", f"{message} ({format_count(len(finding.counterexample.data), 'byte')})", ""
-            yield "result", on_one_line(finding.counterexample.result), "red"
+            yield "message", f"{message} ({format_count(len(proof.data), 'byte')})", ""
+            yield "result", on_one_line(proof.result), "red"
         elif part.kind in _SECONDARY:
             secondary.append((_LABELS[part.kind], part.words))
         elif part.kind == "broker" and not part.words.startswith("BROKER_"):

@@ -11,7 +11,7 @@ from schemactl.core.terminal import clean, on_one_line
 from schemactl.report.causes import CauseLevel, ShownCause, rank_causes
 from schemactl.report.check import summarize_with_upgrades
 from schemactl.report.document import ReportBlock, TargetReport
-from schemactl.report.markdown import fenced
+from schemactl.report.markdown import fence_lines
 
 AnnotationLevel = Literal["error", "warning", "notice"]
 
@@ -47,7 +47,7 @@ def render_check(report: CheckReport) -> str:
 def render_suggestion(edit: LineEdit) -> str:
     """Return an edit as a suggested change, as a comment on the lines of a pull request has it."""
     lines = f"line {edit.start}" if edit.start == edit.end else f"lines {edit.start} to {edit.end}"
-    suggestion = fenced((on_one_line(line) for line in edit.new_lines), "suggestion")
+    suggestion = fence_lines((on_one_line(line) for line in edit.new_lines), "suggestion")
     return f"Suggested change of {lines} of {on_one_line(edit.path)}:\n{suggestion}"
 
 

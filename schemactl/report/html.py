@@ -136,7 +136,7 @@ def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
     for finding, proof in cause.list_proofs():
         message = "".join(
             f"<mark>{_escape_text(part.text)}</mark>" if part.is_guilty else _escape_text(part.text)
-            for part in list_message_parts(finding)
+            for part in list_message_parts(proof, finding.field)
         )
         size = format_count(len(proof.data), "byte")
         result = _escape_text(proof.result)

@@ -200,10 +200,10 @@ def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
     )
     body += ["  \n".join(_render_line(part) for part in reasons if part.words)]
     if diff := cause.find_diff():
-        body.append(fenced(diff.list_lines(_MAX_DIFF_LINES), "diff"))
+        body.append(fence_lines(diff.list_lines(_MAX_DIFF_LINES), "diff"))
     body += _render_proofs(cause)
     body += ["  \n".join(_render_line(part) for part in parts if part.kind == "fix")]
-    body += [fenced(diff_lines(edit).list_lines(_MAX_DIFF_LINES), "diff") for edit in cause.edits[:_MAX_EDITS]]
+    body += [fence_lines(diff_lines(edit).list_lines(_MAX_DIFF_LINES), "diff") for edit in cause.edits[:_MAX_EDITS]]
     for kinds in _KINDS_BELOW_EDITS:
         body += ["  \n".join(_render_line(part) for part in parts if part.kind in kinds)]
     return _render_details(title, "\n\n".join(filter(None, body)), is_open=is_open)
@@ -226,7 +226,7 @@ def _render_proofs(cause: ShownCause) -> Iterator[str]:
     """Yield the messages that prove a cause as blocks of code, in which the guilty value is red."""
     for finding, proof in cause.list_proofs()[:_MAX_PROOFS]:
         lines = ["  "]
-        for part in list_message_parts(finding):
+        for part in list_message_parts(proof, finding.field):
             if part.is_guilty:
                 # The key belongs to the value.
                 start, separator, key = lines[-1].rpartition(", ")
@@ -239,7 +239,7 @@ def _render_proofs(cause: ShownCause) -> Iterator[str]:
                 lines[-1] += part.text
         lines.append(f"! {on_one_line(proof.result)}")
         size = format_count(len(proof.data), "byte")
-        yield f"**Counterexample:** a message of {size}\n\n{fenced((line for line in lines if line.strip()), 'diff')}"
+        yield f"**Counterexample:** a message of {size}\n\n{fence_lines((line for line in lines if line.strip()), 'diff')}"
 
 
 def render_documents(reports: Sequence[TargetReport], *, limit: int = COMMENT_LIMIT) -> str:
@@ -282,7 +282,7 @@ def _render_changes(report: TargetReport, limit: int, rest: str, *, several: boo
 
     def end_shared_block() -> None:
         if shared_lines:
-            parts.append(fenced(shared_lines, "diff"))
+            parts.append(fence_lines(shared_lines, "diff"))
             shared_lines.clear()
 
     for number, block in enumerate(report.blocks):
@@ -315,7 +315,7 @@ def _render_sentences(lines: Sequence[ReportLine]) -> Iterator[str]:
         if is_signed:
             signed = [*group]
             least = min(line.depth for line in signed)
-            yield fenced((_render_diff_line(line._replace(depth=line.depth - least)) for line in signed), "diff")
+            yield fence_lines((_render_diff_line(line._replace(depth=line.depth - least)) for line in signed), "diff")
             continue
         paragraph: list[str] = []
         for line in group:
@@ -380,7 +380,7 @@ def link(text: str, address: str) -> str:
     return f"[{plain(text)}]({address})" if address else plain(text)
 
 
-def fenced(lines: Iterable[str], language: str) -> str:
+def fence_lines(lines: Iterable[str], language: str) -> str:
     """Return the lines as a block of code, with a fence longer than any in the lines."""
     text = "\n".join(lines)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from schemactl.core.findings import Finding
+from schemactl.core.findings import Counterexample
 from schemactl.core.terminal import on_one_line, truncate
 
 _MAX_VALUE: Final = 40
@@ -24,16 +24,14 @@ class MessagePart(NamedTuple):
     is_guilty: bool = False
 
 
-def list_message_parts(finding: Finding) -> list[MessagePart]:
-    """Return the text of the message that proves a finding, with the guilty value apart and other long values cut."""
-    assert finding.counterexample  # noqa: S101  by contract
-    text = finding.counterexample.message
+def list_message_parts(proof: Counterexample, field: str) -> list[MessagePart]:
+    """Return the text of the message that proves a finding, with the value of `field` apart and other long values cut."""
     try:
-        value = json.loads(text)
+        value = json.loads(proof.message)
     except ValueError:
-        return [MessagePart(on_one_line(truncate(text, 300)))]
-    part, _, field = finding.field.partition(".")
-    keys = re.findall(r"[^.\[\]]+|\[\]", field)
+        return [MessagePart(on_one_line(truncate(proof.message, 300)))]
+    part, _, path = field.partition(".")
+    keys = re.findall(r"[^.\[\]]+|\[\]", path)
     if part in ("key", "value") and isinstance(value, dict) and part in value and not value.keys() - {"key", "value"}:
         # The key or value of a pair, whose fields start with the name of a record.
         keys = [part, *keys[1:]]

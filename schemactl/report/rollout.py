@@ -8,7 +8,7 @@ from schemactl.checks.rollout import Rollout
 from schemactl.core.names import format_kind_name
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_version_numbers
-from schemactl.report.markdown import bold, fenced, plain, prose
+from schemactl.report.markdown import bold, fence_lines, plain, prose
 
 _DONE_WITHOUT_COMMAND: Final = "these clients run with it; an embedded registry does not know its clients"
 
@@ -58,7 +58,7 @@ def render_rollout_markdown(rollout: Rollout) -> str:
             continue
         lines += [f"- [ ] {target}{prose(step.text)}. Done when this exits with 0:", ""]
         # A block, because code within a line would get invisible characters, which a shell would then execute.
-        lines += [f"      {line}" for line in fenced([on_one_line(step.command)], "sh").split("\n")]
+        lines += [f"      {line}" for line in fence_lines([on_one_line(step.command)], "sh").split("\n")]
         lines.append("")
     return "\n".join(lines).rstrip()
 

@@ -17,7 +17,7 @@ from schemactl.core.rules import Rule, find_page, get_all_rules
 from schemactl.core.wording import describe_waiver, format_version_numbers
 from schemactl.report.causes import ShownCause, rank_causes
 from schemactl.report.check import summarize_check
-from schemactl.report.markdown import code, fenced, link, plain
+from schemactl.report.markdown import code, fence_lines, link, plain
 
 
 def render(report: CheckReport) -> str:
@@ -52,7 +52,7 @@ def render(report: CheckReport) -> str:
 
 
 def _make_rule_value(rule: Rule) -> dict[str, Any]:
-    example = fenced(rule.example.strip("\n").split("\n"), "text")
+    example = fence_lines(rule.example.strip("\n").split("\n"), "text")
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.summary},

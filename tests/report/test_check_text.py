@@ -15,7 +15,7 @@ from command import process, schemactl
 from scratch import Scratch
 
 from schemactl.checks.check_report import CheckReport, TopicCheck
-from schemactl.core.findings import Counterexample, Finding
+from schemactl.core.findings import Counterexample
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release
@@ -168,10 +168,8 @@ def test_the_caret_is_below_the_place(client_repository: Scratch, line: str, exc
     ],
 )  # fmt: skip
 def test_the_guilty_value_of_a_message_is_marked(message: str, field: str, parts: list[str]) -> None:
-    finding = Finding(
-        "X", "error", "data", None, None, "", field=field, counterexample=Counterexample(message, b"", "")
-    )
-    assert [f"{'*' * part.is_guilty}{part.text}" for part in list_message_parts(finding)] == parts
+    shown_parts = list_message_parts(Counterexample(message, b"", ""), field)
+    assert [f"{'*' * part.is_guilty}{part.text}" for part in shown_parts] == parts
 
 
 @pytest.mark.parametrize("width", [60, 120])
