@@ -78,7 +78,7 @@ class Subject:
         changes: the differences except new versions (see `schemactl.comparison.changes`).
         versions: the new versions, oldest first.
         parts: the changes in the definition in force if it is another text of an earlier version.
-        said: the changed metadata: key, old value and new value.
+        metadata_changes: the changed metadata: key, old value and new value.
         since: the commit since which the topic is unchanged; None if it is unknown, or for a namespace.
         is_gone: whether the newer state does not declare it.
     """
@@ -88,7 +88,7 @@ class Subject:
     changes: tuple[Change, ...] = ()
     versions: tuple[NewVersion, ...] = ()
     parts: tuple[PartChange, ...] = ()
-    said: tuple[tuple[str, str, str], ...] = ()
+    metadata_changes: tuple[tuple[str, str, str], ...] = ()
     since: Commit | None = None
     is_gone: bool = False
 
@@ -201,7 +201,7 @@ def find_subjects(
         subject = Subject(
             name,
             changes=tuple(change for change in changes if not isinstance(change, VersionsMissing)),
-            said=metadata_changes_by_name.get(name, ()),
+            metadata_changes=metadata_changes_by_name.get(name, ()),
             is_gone=not _is_declared(newer, name),
         )
         if not isinstance(name, TopicName):

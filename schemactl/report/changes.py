@@ -100,7 +100,7 @@ def render_revision_text(revision: Revision, *, color: bool = False) -> str:
     for subject in revision.subjects:
         lines = [(1, sign, line) for sign, line in _list_changes(subject)]
         lines += _list_part_lines(subject.parts)
-        for key, before, after in subject.said:
+        for key, before, after in subject.metadata_changes:
             sign = "~" if before and after else "+" if after else "-"
             lines.append((1, sign, f"{key}: {on_one_line(' -> '.join(filter(None, (before, after))))}"))
         for new in subject.versions:
@@ -197,7 +197,7 @@ def render_changelog(revision: Revision) -> str:
                 note = _format_commit_note(new.version.commit, revision)
                 lines.append(f"* **v{new.version.number}** {' '.join(filter(None, kinds))}{breaking}{note}")
                 lines += [f"  * {_describe_part(part)}" for part in new.parts]
-            for key, before, after in subject.said:
+            for key, before, after in subject.metadata_changes:
                 if before and after:
                     lines.append(f"* {plain(key)}: {plain(before)}, now {plain(after)}")
                 else:

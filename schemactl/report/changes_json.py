@@ -222,7 +222,9 @@ def _make_subject_entry(subject: Subject, revision: Revision) -> SubjectEntry:
         deleted=subject.is_gone,
         since=_make_commit_entry(subject.since, revision),
         changes=tuple(map(_encode_change, subject.changes)),
-        metadata=tuple(MetadataEntry(key, before or None, after or None) for key, before, after in subject.said),
+        metadata=tuple(
+            MetadataEntry(key, before or None, after or None) for key, before, after in subject.metadata_changes
+        ),
         parts=_make_part_entries(subject.parts),
         versions=tuple(_make_version_entry(version, revision) for version in subject.versions),
     )
