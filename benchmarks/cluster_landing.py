@@ -46,7 +46,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_cost import Cost, list_executors, make_session, measure_cost
 
 from schemactl.spark import Landed, ensure_java, land
-from schemactl.spark.session import watched
+from schemactl.spark.session import watch_jobs
 
 PARTS = ("executors", "orders", "files", "formats", "long")
 _START_S = 120
@@ -309,7 +309,7 @@ def measure_long(
             timer.show(f"{count * long_times} messages, {completed} of {tasks} tasks")
 
     started_s = time.monotonic()
-    with watched(spark, show_tasks):
+    with watch_jobs(spark, show_tasks):
         long_cost = measure_landing(long_messages, orders, out, count * long_times)
     seconds = time.monotonic() - started_s
     size_mb = sum(path.stat().st_size for path in (out / "parquet").glob("*.parquet")) / 2**20

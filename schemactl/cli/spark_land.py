@@ -96,7 +96,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     from schemactl.spark import Landed, sink
     from schemactl.spark.landing import REJECTED, make_landing_tables
     from schemactl.spark.landing_kinds import KindsSink, name_table
-    from schemactl.spark.session import as_spark_problem, watched
+    from schemactl.spark.session import as_spark_problem, watch_jobs
 
     messages_path = resolve_path(args.messages, context)
     out = args.out if of_iceberg else resolve_path(args.out, context)
@@ -139,13 +139,13 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
             landing = sink(codec, out, former_names=subject.find_former_names(), **options)
         # Fail before Spark starts if the catalog does not respond or the output is not a table.
         for table_path in table_paths:
-            make_landing_tables(table_path, options | {"rejected": rejected_path})[0].partitioned_by()
+            make_landing_tables(table_path, options | {"rejected": rejected_path})[0].read_partition_columns()
     with open_messages(args, context, subject) as messages:
         stream = messages.stream(args.files_at_once)
         landing.check(stream)
         is_resumed = messages.has_begun(checkpoint)
         started_s = time.monotonic()
-        with watched(messages.spark, context.progress("landing", "tasks")), as_spark_problem():
+        with watch_jobs(messages.spark, context.progress("landing", "tasks")), as_spark_problem():
             writer = stream.writeStream.foreachBatch(landing).option("checkpointLocation", checkpoint)
             writer.trigger(availableNow=True).start().awaitTermination()
         took_s = time.monotonic() - started_s

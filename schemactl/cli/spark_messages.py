@@ -265,7 +265,7 @@ def open_messages(args: argparse.Namespace, context: Context, subject: TopicOfMe
         UsageError: if an argument does not fit the messages.
         SchemactlError: if Java is not installed, or Spark fails inside of the context.
     """
-    from schemactl.spark.session import JavaNotFound, SparkProblem, session
+    from schemactl.spark.session import JavaNotFound, SparkProblem, open_session
     from schemactl.spark.stored_messages import RawMessages
 
     for text in args.option:
@@ -278,7 +278,7 @@ def open_messages(args: argparse.Namespace, context: Context, subject: TopicOfMe
     with tempfile.TemporaryDirectory() as folder:
         carried = partial(write_runtime, Path(folder))
         try:
-            with as_usage_error(), session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
+            with as_usage_error(), open_session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
                 kind, definition = args.messages_format or "parquet", None
                 if subject.has_avro_values:
                     kind, definition = "avro", subject.reader.schema.decode()

@@ -58,12 +58,12 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     approved_codec = subject.make_topic_codec(args)
     codec = approved_codec if candidate is None else subject.make_topic_codec(args, candidate)
     from schemactl.codec.json_names import find_absent_fields, get_json_schema
-    from schemactl.spark.session import watched
+    from schemactl.spark.session import watch_jobs
     from schemactl.spark.stored_messages import verify
 
     with (
         open_messages(args, context, subject) as messages,
-        watched(messages.spark, context.progress("reading the messages", "tasks")),
+        watch_jobs(messages.spark, context.progress("reading the messages", "tasks")),
     ):
         verified = verify(
             messages.read(),

@@ -56,6 +56,8 @@ _SPARK_TYPES: Final = {
     pa.date32(): spark.DateType(),
 }
 
+_TIMES: Final = "a column of times of day (from a package for Spark 4.2 or newer)"
+
 _SPATIAL_TYPES: Final = ("geometry", "geography")
 
 _TOKEN: Final = re.compile(r"`(?:[^`]|``)*`|(?:/\* )?NOT NULL(?: \*/)?|INTERVAL DAY TO SECOND|\w+(?:\([0-9,]+\))?|[<>]")
@@ -135,7 +137,8 @@ def struct_of(columns: pa.Schema) -> StructType:
     Raises:
         SparkProblem: if this release of PySpark lacks the type of a column.
     """
-    _require_time(any(has_part(kind, pa.types.is_time64) for kind in columns.types))
+    if any(has_part(kind, pa.types.is_time64) for kind in columns.types):
+        require((4, 1), _TIMES)
     return _to_struct(columns)
 
 
@@ -152,13 +155,9 @@ def struct_of_ddl(ddl: str) -> StructType:
         SparkProblem: if this release of PySpark lacks the type of a column.
     """
     tokens = _TOKEN.findall(ddl)
-    _require_time(any(token.startswith("TIME(") for token in tokens))
+    if any(token.startswith("TIME(") for token in tokens):
+        require((4, 1), _TIMES)
     return StructType.fromJson(_parse_struct(tokens[::-1]))
-
-
-def _require_time(needed: bool) -> None:  # noqa: FBT001  the only argument
-    if needed:
-        require((4, 1), "a column of times of day (from a package for Spark 4.2 or newer)")
 
 
 def _parse_struct(tokens: list[str]) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def land(
     transaction = check_arguments(messages, mode, options, txnVersion)
     if mode not in ("append", "overwrite"):
         row_table, _ = make_landing_tables(path, options)
-        if row_table.partitioned_by() is not None:
+        if row_table.read_partition_columns() is not None:
             if mode == "ignore":
                 return Landed()
             raise FileExistsError(f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere")
@@ -402,10 +402,10 @@ def _choose_partitions(
     table: LandingTable, location: str, requested: tuple[str, ...], *, overwrite: bool
 ) -> tuple[str, ...]:
     """Return the partition columns of the landed rows, or raise WrongArgument if the existing rows have others."""
-    existing = table.partitioned_by()
-    if existing is None or existing == requested or (overwrite and table.columns() is None):
+    existing = table.read_partition_columns()
+    if existing is None or existing == requested or (overwrite and table.read_columns() is None):
         return requested
-    if not requested and table.columns() is not None:
+    if not requested and table.read_columns() is not None:
         return existing
     was, would_be = (
         f"partitioned by {', '.join(columns)}" if columns else "in no partitions" for columns in (existing, requested)
@@ -419,7 +419,7 @@ def _choose_partitions(
 
 def _create_destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> Destination:
     """Create the destination of the rows, whose files have metadata with Spark's types."""
-    folder = table.folder()
+    folder = table.get_folder()
     if folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
         raise WrongArgument(f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}")
     partitions_inside = table.partitions_inside
@@ -475,8 +475,8 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
 def replay_with(session: SparkSession, codec: AnyCodec, path: str | PathLike[str], options: LandingOptions) -> Landed:
     """Do the work of `replay` with a codec that decodes or rejects every message."""
     _, rejected_table = make_landing_tables(path, options)
-    folder, names = rejected_table.files()
-    struct = rejected_table.columns() or _read_columns(folder, names)
+    folder, names = rejected_table.list_files()
+    struct = rejected_table.read_columns() or _read_columns(folder, names)
     if struct is None:
         return Landed()
     has_versions = options.get("version", "") is not None
@@ -487,7 +487,7 @@ def replay_with(session: SparkSession, codec: AnyCodec, path: str | PathLike[str
     read_files = partial(_read_files, folder=folder, schema=pa.schema(map(to_arrow_field, message_struct)))
     messages = map_in_arrow(files, read_files, message_struct)
     landing = prepare_landing(messages, codec, path, {**options, "payload": PAYLOAD})
-    has_transactions = landing.rejected.table.columns() is not None
+    has_transactions = landing.rejected.table.read_columns() is not None
     # The kinds of a topic share the table of rejected messages.
     app = f"{_REPLAY_APP}.{codec.kind}" if codec.kind else _REPLAY_APP
     try:

@@ -135,7 +135,7 @@ def land_kinds(
     landing = KindsLanding(codec, path, names_by_kind, options)
     if mode not in ("append", "overwrite"):
         for kind, table_path, table_options in landing.list_tables():
-            if make_landing_tables(table_path, table_options)[0].partitioned_by() is not None:
+            if make_landing_tables(table_path, table_options)[0].read_partition_columns() is not None:
                 if mode == "ignore":
                     return {key: Landed() for key in codec.codecs}
                 raise FileExistsError(

@@ -143,7 +143,7 @@ class Landing:
             return Landed()
         # Several tables of rows may share the table of rejected messages.
         rejected_transaction = transaction and transaction._replace(app=f"{transaction.app} {self.rows.table.name}")
-        if rejected or (self.overwrite and self.is_first and self.rejected.table.partitioned_by() is not None):
+        if rejected or (self.overwrite and self.is_first and self.rejected.table.read_partition_columns() is not None):
             self.commit_to(self.rejected, rejected, rejected_transaction, row_files=rows)
         if not _is_committed(self.rejected.table, rejected_transaction):
             rejected_transaction = None
@@ -227,7 +227,7 @@ class Destination:
         Raises:
             WrongArgument: if `evolve` does not allow them.
         """
-        columns = self.table.columns()
+        columns = self.table.read_columns()
         needed_changes = [] if columns is None else find_changes(columns, self.struct, former_names)
         require_allowed(needed_changes, evolve, self.table.in_place)
         return needed_changes

@@ -94,7 +94,7 @@ class JavaNotFound(RuntimeError):
 
 
 @contextmanager
-def session(master: str, name: str, *, carried: Callable[[], Path]) -> Iterator[SparkSession]:
+def open_session(master: str, name: str, *, carried: Callable[[], Path]) -> Iterator[SparkSession]:
     """Open a session whose workers can decode, and stop it at the end.
 
     Java's standard error during the start of Spark is shown only if Spark does not start.
@@ -197,7 +197,7 @@ def _redirect_stderr() -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) -> Iterator[None]:
+def watch_jobs(spark: SparkSession, progress: Callable[[int, int | None], None]) -> Iterator[None]:
     """Report the progress of Spark's jobs while the block waits for them.
 
     Args:

@@ -47,7 +47,7 @@ class Lake:
     def land(self, rows: pa.Table, *by: str, **addition: Any) -> list[DataFile]:
         """Land rows as a landing does, with the changes that they need."""
         table = self.table
-        columns_before, stored = table.columns(), table.to_stored_columns(make_struct(rows))
+        columns_before, stored = table.read_columns(), table.to_stored_columns(make_struct(rows))
         needed = (
             [] if columns_before is None else find_changes(columns_before, stored, addition.pop("former_names", {}))
         )
@@ -70,7 +70,7 @@ def make_struct(rows: pa.Table) -> spark.StructType:
 
 def write(table: IcebergTable, rows: pa.Table, *by: str, **shape: Any) -> list[DataFile]:
     """Write the files of the rows, as a task does."""
-    folder = table.folder()
+    folder = table.get_folder()
     full_shape = Shape({}, by, **{"partitions_inside": table.partitions_inside} | shape)
     files = ParquetFiles(folder, full_shape, f"part-{uuid.uuid4()}")
     for batch in rows.to_batches():

@@ -40,7 +40,7 @@ def delta_table(tmp_path: Path) -> DeltaTable:
 
 def put(table: DeltaTable, name: str, rows: pa.Table, **partition: str | None) -> DataFile:
     """A file as a task leaves it."""
-    folder = table.folder()
+    folder = table.get_folder()
     compute_statistics: list[pq.FileMetaData] = []
     folder.files.create_dir(folder.get_subfolder(name).get_subfolder("..").path, recursive=True)
     with folder.files.open_output_stream(folder.place(name)) as sink:
@@ -70,8 +70,8 @@ def count_commits(table: DeltaTable) -> int:
 
 
 def test_where_no_table_is_there_are_no_columns_and_no_transactions(delta_table: DeltaTable) -> None:
-    assert delta_table.columns() is None
-    assert delta_table.partitioned_by() is None
+    assert delta_table.read_columns() is None
+    assert delta_table.read_partition_columns() is None
     assert delta_table.read_last_version("app") is None
     assert delta_table.read_row_files(Transaction("app", 1)) == ()
 
@@ -83,12 +83,12 @@ def test_a_table_is_made_with_its_files_and_their_transaction_in_one_commit(delt
     assert read(delta_table) == [1, 2]
     assert delta_table.read_last_version("app") == 3
     # As Spark makes a table of a DataFrame: later writers may append nulls.
-    assert delta_table.columns() == ROWS
+    assert delta_table.read_columns() == ROWS
 
 
 def test_a_table_is_made_without_files_and_a_transaction_is_recorded_without_them(delta_table: DeltaTable) -> None:
     add(delta_table, version=3)
-    assert (delta_table.columns(), delta_table.read_last_version("app"), read(delta_table)) == (ROWS, 3, [])
+    assert (delta_table.read_columns(), delta_table.read_last_version("app"), read(delta_table)) == (ROWS, 3, [])
     add(delta_table, version=4)
     assert delta_table.read_last_version("app") == 4
 
@@ -169,8 +169,8 @@ def test_files_are_replaced_by_others_in_one_commit_that_leaves_what_was_added_m
     delta_table: DeltaTable,
 ) -> None:
     add(delta_table, put_numbers(delta_table, 1), put_numbers(delta_table, 2))
-    folder, seen = delta_table.files()
-    assert (folder, set(seen)) == (delta_table.folder(), {"(1,).parquet", "(2,).parquet"})
+    folder, seen = delta_table.list_files()
+    assert (folder, set(seen)) == (delta_table.get_folder(), {"(1,).parquet", "(2,).parquet"})
     add(delta_table, put_numbers(delta_table, 3))
     add(delta_table, put_numbers(delta_table, 4), version=1, removes=seen)
     assert (read(delta_table), count_commits(delta_table)) == ([3, 4], 3)
@@ -183,7 +183,7 @@ def test_files_that_two_writers_replace_at_once_are_replaced_by_one(
     delta_table: DeltaTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(delta_table, put_numbers(delta_table, 1))
-    _, seen = delta_table.files()
+    _, seen = delta_table.list_files()
     commit = deltalake.DeltaTable.create_write_transaction
 
     def commit_second(self: deltalake.DeltaTable, *arguments: Any, **more: Any) -> None:
@@ -214,7 +214,7 @@ def test_columns_are_added_at_any_depth_before_the_rows_that_have_them(delta_tab
     changes = [Change("add", name, "") for name in names]
     delta_table.check(struct, changes, overwrite=False)
     add(delta_table, put(delta_table, "b", wide), struct=struct, changes=changes, version=1)
-    assert delta_table.columns() == struct
+    assert delta_table.read_columns() == struct
     assert sorted(read(delta_table, "s"), key=lambda value: value["x"]) == [{"x": 1, "y": None}, {"x": 2, "y": "a"}]
     # A time without a zone is a feature of the table, which has it now.
     assert "timestampNtz" in (deltalake.DeltaTable(delta_table.place).protocol().writer_features or [])
@@ -269,7 +269,7 @@ def test_partitions_may_be_called_anything_and_be_null(delta_table: DeltaTable) 
         )
     ]
     add(delta_table, *files, struct=struct, partition_by=("p", "day"))
-    assert delta_table.partitioned_by() == ("p", "day")
+    assert delta_table.read_partition_columns() == ("p", "day")
     assert read(delta_table, "p") == [None, "a/b% ü", "c+d"] or read(delta_table, "p") == ["a/b% ü", "c+d", None]
     table_read = deltalake.DeltaTable(delta_table.place).to_pyarrow_table(filters=[("p", "=", "a/b% ü")])
     assert table_read["n"].to_pylist() == [0]
@@ -342,14 +342,14 @@ def test_a_column_in_another_spelling_is_refused_as_readers_would_find_null(delt
 def test_what_is_no_delta_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(WrongArgument, match="is a file: a Delta table is a folder"):
-        DeltaTable(str(tmp_path / "file")).columns()
+        DeltaTable(str(tmp_path / "file")).read_columns()
     with pytest.raises(OSError, match="file/orders cannot be written to: Not a directory"):
         DeltaTable(str(tmp_path / "file" / "orders")).check(ROWS, [], overwrite=False)
     log = tmp_path / "broken" / "_delta_log"
     log.mkdir(parents=True)
     (log / f"{0:020}.json").write_text("{}\n")
     with pytest.raises(WrongArgument, match="cannot be read as a Delta table"):
-        DeltaTable(str(tmp_path / "broken")).columns()
+        DeltaTable(str(tmp_path / "broken")).read_columns()
 
 
 @pytest.mark.parametrize("name", ["a%20b", "a\\b", "100%25"])
@@ -647,15 +647,15 @@ def test_a_rewrite_renames_and_widens_columns_at_every_depth_in_one_commit(delta
         .add("on", "timestamp_ntz")
     )
     former_names = {"l.element.new": ["old"], "m.value.new": ["old"], "b": ["a"]}
-    needed_changes = evolution.find_changes(delta_table.columns() or spark.StructType(), needed, former_names)
+    needed_changes = evolution.find_changes(delta_table.read_columns() or spark.StructType(), needed, former_names)
     assert {change.kind for change in needed_changes} == {"rename", "widen"}
     before = deltalake.DeltaTable(delta_table.place).to_pyarrow_table().to_pylist()
     delta_table.check_rewrite(needed, needed_changes)
     delta_table.rewrite(needed, needed_changes)
     assert count_commits(delta_table) == 3
-    assert evolution.find_changes(delta_table.columns() or spark.StructType(), needed, {}) == []
-    assert (delta_table.partitioned_by(), delta_table.read_last_version("app")) == (("day",), 7)
-    columns = {column.name: column for column in delta_table.columns() or ()}
+    assert evolution.find_changes(delta_table.read_columns() or spark.StructType(), needed, {}) == []
+    assert (delta_table.read_partition_columns(), delta_table.read_last_version("app")) == (("day",), 7)
+    columns = {column.name: column for column in delta_table.read_columns() or ()}
     assert columns["l"].metadata == {"comment": "the lines"}
 
     def to_new(row: dict[str, Any]) -> dict[str, Any]:
@@ -674,7 +674,10 @@ def test_a_rewrite_renames_and_widens_columns_at_every_depth_in_one_commit(delta
 
     after = deltalake.DeltaTable(delta_table.place).to_pyarrow_table().to_pylist()
     assert sorted(map(repr, after)) == sorted(repr(to_new(row)) for row in before)
-    assert {file.rpartition("/")[0] for file in delta_table.files()[1]} == {"day=1", "day=__HIVE_DEFAULT_PARTITION__"}
+    assert {file.rpartition("/")[0] for file in delta_table.list_files()[1]} == {
+        "day=1",
+        "day=__HIVE_DEFAULT_PARTITION__",
+    }
     # Earlier versions still have their rows.
     assert len(deltalake.DeltaTable(delta_table.place, version=1).to_pyarrow_table()) == 6
 
@@ -728,7 +731,7 @@ def test_a_rewrite_that_fails_before_its_commit_changes_nothing(
 def test_an_empty_table_is_rewritten(delta_table: DeltaTable) -> None:
     add(delta_table)
     delta_table.rewrite(RENAMED, RENAME)
-    assert delta_table.columns() == RENAMED
+    assert delta_table.read_columns() == RENAMED
     add(delta_table, put(delta_table, "m.parquet", pa.table({"m": [1]})), struct=RENAMED)
     assert read(delta_table, "m") == [1]
 

@@ -68,7 +68,7 @@ def test_a_store_whose_options_arrow_does_not_have_asks_for_a_file_system() -> N
         WrongArgument,
         match="the tasks cannot write to abfss: give the same settings as an Arrow file system, `filesystem`",
     ):
-        DeltaTable("abfss://c@a.dfs.core.windows.net/x", {"azure_storage_account_key": "x"}).folder()
+        DeltaTable("abfss://c@a.dfs.core.windows.net/x", {"azure_storage_account_key": "x"}).get_folder()
 
 
 def test_secrets_are_in_no_message_about_a_table(storage_options: dict[str, str]) -> None:

@@ -49,8 +49,8 @@ def iceberg_lake(tmp_path: Path) -> Lake:
 
 def test_a_first_landing_makes_table_and_rows_in_one_commit_and_later_ones_append(iceberg_lake: Lake) -> None:
     assert (
-        iceberg_lake.table.columns(),
-        iceberg_lake.table.partitioned_by(),
+        iceberg_lake.table.read_columns(),
+        iceberg_lake.table.read_partition_columns(),
         iceberg_lake.table.read_last_version("app"),
     ) == (None, None, None)
     iceberg_lake.land(pa.table({"id": [1, 2]}), transaction=Transaction("app", 3))
@@ -169,7 +169,7 @@ def test_files_that_are_not_there_as_they_were_written_are_not_committed(iceberg
     rows = pa.table({"n": range(1000)})
     iceberg_lake.land(rows)
     [file] = write(iceberg_lake.table, rows)
-    folder = iceberg_lake.table.folder()
+    folder = iceberg_lake.table.get_folder()
     path = Path(folder.place(file.name))
     content = path.read_bytes()
     for damaged in (content[: len(content) // 2], content + b"x", b"", None):
@@ -207,13 +207,13 @@ def test_a_catalog_that_cannot_be_used_is_one_error_without_its_secrets(iceberg_
     ):
         table = IcebergTable("shop.orders", properties)
         with pytest.raises((WrongArgument, OSError), match="Iceberg's catalog") as raised:
-            table.columns()
+            table.read_columns()
         assert SECRET not in f"{raised.value}{table!r}"
         assert "\n" not in str(raised.value)
     with pytest.raises(WrongArgument, match="PYICEBERG_CATALOG__NOWHERE__URI"):
-        IcebergTable("shop.orders", "nowhere").columns()
+        IcebergTable("shop.orders", "nowhere").read_columns()
     with pytest.raises(WrongArgument, match=r"type CREATE NAMESPACE none in Spark SQL"):
-        IcebergTable("none.orders", iceberg_lake.properties).folder()
+        IcebergTable("none.orders", iceberg_lake.properties).get_folder()
     for name in ("orders", "", "shop..orders", "s3://lake/orders"[:5]):
         with pytest.raises(WrongArgument, match="give its namespace"):
             IcebergTable(name, iceberg_lake.properties)
@@ -222,7 +222,7 @@ def test_a_catalog_that_cannot_be_used_is_one_error_without_its_secrets(iceberg_
 def test_a_missing_library_is_one_error_that_names_it(iceberg_lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
     with pytest.raises(WrongArgument, match="pip install pyiceberg"):
-        iceberg_lake.table.partitioned_by()
+        iceberg_lake.table.read_partition_columns()
 
 
 def test_a_table_is_pickled_without_its_connection_and_with_the_place_of_its_files(iceberg_lake: Lake) -> None:
@@ -263,8 +263,8 @@ def test_processes_that_commit_at_the_same_time_all_land_each_transaction_once(i
 def test_files_are_replaced_by_others_in_one_commit_that_leaves_what_was_added_meanwhile(iceberg_lake: Lake) -> None:
     iceberg_lake.land(pa.table({"id": [1]}))
     written = iceberg_lake.land(pa.table({"id": [2]}))
-    folder, seen = iceberg_lake.table.files()
-    assert (folder, len(seen)) == (iceberg_lake.table.folder(), 2)
+    folder, seen = iceberg_lake.table.list_files()
+    assert (folder, len(seen)) == (iceberg_lake.table.get_folder(), 2)
     assert written[0].name in seen
     iceberg_lake.land(pa.table({"id": [3]}))
     before = len(iceberg_lake.orders.history())
@@ -276,7 +276,7 @@ def test_files_are_replaced_by_others_in_one_commit_that_leaves_what_was_added_m
     )
     with pytest.raises(Conflict, match="files of it were replaced; try again"):
         iceberg_lake.land(pa.table({"id": [5]}), removes=seen)
-    iceberg_lake.land(pa.table({"id": [6]}).slice(1), removes=iceberg_lake.table.files()[1])
+    iceberg_lake.land(pa.table({"id": [6]}).slice(1), removes=iceberg_lake.table.list_files()[1])
     assert iceberg_lake.read_rows("id") == []
 
 
@@ -284,7 +284,7 @@ def test_of_two_writers_that_replace_the_same_file_at_once_one_does(
     iceberg_lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     iceberg_lake.land(pa.table({"id": [1]}))
-    _, seen = iceberg_lake.table.files()
+    _, seen = iceberg_lake.table.list_files()
     commit = TableTransaction.commit_transaction
 
     def commit_second(self: TableTransaction) -> Table:
@@ -316,7 +316,7 @@ def test_tables_on_s3_take_files_that_workers_write_by_the_properties_of_the_cat
         lake.land(pa.table({"day": ["a/b %"], "n": [4], "more": [1.5]}), "day")
         assert lake.read_rows("n", row_filter=is_equal_to("day", "a/b %")) == [1, 4]
         assert lake.read_rows("more") == [1.5, None, None, None]
-        folder = pickle.loads(pickle.dumps(lake.table.folder()))  # noqa: S301  as a worker gets it
+        folder = pickle.loads(pickle.dumps(lake.table.get_folder()))  # noqa: S301  as a worker gets it
         assert (folder.path, len(folder.read_sizes())) == ("lake/warehouse/shop/orders/data", 4)
         lake.catalog.drop_table("shop.orders")
         assert all_land_once(lake, 2, 4)
@@ -336,7 +336,7 @@ def assert_another_writer_may_create_the_table_at_any_time(lake: Lake) -> None:
             return rows_read
 
     asks: list[Callable[[IcebergTable], object]] = [
-        lambda table: table.folder(),
+        lambda table: table.get_folder(),
         lambda table: table.check(make_struct(pa.table({"id": [1]})), [], overwrite=False),
     ]
     for ask in asks:
@@ -482,7 +482,7 @@ def test_partitions_are_of_exactly_the_values_of_their_rows(iceberg_lake: Lake) 
     ]
     table = pa.Table.from_pylist(rows)
     iceberg_lake.land(table, "day", "text", "flag")
-    assert iceberg_lake.table.partitioned_by() == ("day", "text", "flag")
+    assert iceberg_lake.table.read_partition_columns() == ("day", "text", "flag")
     assert iceberg_lake.read_rows("n") == sorted(range(len(rows)), key=str)
     assert len(list(iceberg_lake.orders.scan().plan_files())) == len(rows)
     for column, values in (("day", days), ("text", texts), ("flag", (None, True, False))):

@@ -251,7 +251,7 @@ def make_table(path: Path, files: fs.FileSystem | None = None) -> ParquetTable:
 def write_files(to: ParquetTable, content: str = "new") -> list[DataFile]:
     """Files as tasks leave them."""
     for name in NAMES:
-        place = Path(to.folder().place(name))
+        place = Path(to.get_folder().place(name))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(content)
     return [DataFile(name, len(content), 1, {}) for name in NAMES]
@@ -304,7 +304,7 @@ def test_files_that_changed_or_vanished_are_not_landed(tmp_path: Path) -> None:
     for spoil in (Path.unlink, lambda path: path.write_text("short")):
         to = make_table(tmp_path)
         files = write_files(to)
-        spoil(Path(to.folder().place(NAMES[0])))
+        spoil(Path(to.get_folder().place(NAMES[0])))
         with pytest.raises(OSError, match="nothing was landed"):
             to.commit(Addition(files, STRUCT))
         assert read_files(tmp_path) == {}
@@ -318,7 +318,7 @@ def test_a_folder_of_parquet_is_no_delta_table_and_a_delta_table_no_folder_of_pa
     delta_table = DeltaTable(str(tmp_path / "made"))
     delta_table.commit(Addition([], STRUCT))
     with pytest.raises(WrongArgument, match="is a Delta table: land in the format delta"):
-        ParquetTable(delta_table.folder()).check(STRUCT, [], overwrite=True)
+        ParquetTable(delta_table.get_folder()).check(STRUCT, [], overwrite=True)
 
 
 def test_a_folder_that_rows_were_landed_in_does_not_become_a_delta_table(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_folder_is_made_even_if_the_empty_one_above_it_is_removed_meanwhile(tm
     def remove() -> None:
         raise FileNotFoundError
 
-    make_table(tmp_path, fs.PyFileSystem(OvertakenFiles(1, remove))).folder().create()
+    make_table(tmp_path, fs.PyFileSystem(OvertakenFiles(1, remove))).get_folder().create()
     assert list((tmp_path / "_temporary").iterdir())
 
 

@@ -41,7 +41,7 @@ def test_the_pickle_for_tasks_has_no_credential_of_a_catalog(make_table: Any, tm
     from schemactl.spark.landing_stream import LandingStreamWriter
 
     table = make_table(tmp_path)
-    destination = Destination(table, STRUCT, table.folder(), Shape({}))
+    destination = Destination(table, STRUCT, table.get_folder(), Shape({}))
     codec: Any = "a codec"
     columns: Any = "columns"
     landing = Landing(codec, columns, destination, destination, "none", {})

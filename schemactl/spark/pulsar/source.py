@@ -767,7 +767,7 @@ class Sender:
         rejected: ParquetFiles | None = None
         if self.rejected is not None:
             # Unique, so that two attempts of a task never write the same files.
-            rejected = ParquetFiles(self.rejected.folder(), Shape({}), f"part-{uuid.uuid4()}")
+            rejected = ParquetFiles(self.rejected.get_folder(), Shape({}), f"part-{uuid.uuid4()}")
 
         def record_result(topic: str, result: Any, _: Any) -> None:
             if result.name != "Ok":

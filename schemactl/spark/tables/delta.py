@@ -120,7 +120,7 @@ class DeltaTable(LandingTable):
         """The table's path."""
         return self.place
 
-    def folder(self) -> Folder:
+    def get_folder(self) -> Folder:
         """Return the folder where tasks write the files, which is the table's own."""
         url = urlsplit(self.place)
         if "://" not in self.place or not (self.filesystem or self.storage_options):
@@ -136,12 +136,12 @@ class DeltaTable(LandingTable):
             files = fs.S3FileSystem(**arguments)
         return Folder.from_location(url.netloc + url.path, files)
 
-    def columns(self) -> spark.StructType | None:
+    def read_columns(self) -> spark.StructType | None:
         """Return the table's columns, or None if the table does not exist."""
         table = self._open()
         return _read_columns(table) if table else None
 
-    def partitioned_by(self) -> tuple[str, ...] | None:
+    def read_partition_columns(self) -> tuple[str, ...] | None:
         """Return the table's partition columns, or None if the table does not exist."""
         table = self._open()
         return tuple(table.metadata().partition_columns) if table else None
@@ -153,7 +153,7 @@ class DeltaTable(LandingTable):
             WrongArgument: if not; the message says what to do, such as the statement of Spark SQL that makes the changes.
         """
         _check_columns(struct)
-        folder, table = self.folder(), self._open()
+        folder, table = self.get_folder(), self._open()
         folder.check_writable()
         if table is not None:
             _check_writable(table, self.place, overwrite=overwrite)
@@ -185,7 +185,7 @@ class DeltaTable(LandingTable):
         from deltalake.exceptions import DeltaError
 
         _check_writable(table, self.place, overwrite=True)
-        self.files()
+        self.list_files()
         columns = _read_columns(table)
         changed = _change_columns(columns, struct, changes)
         partitions = set(table.metadata().partition_columns)
@@ -243,7 +243,7 @@ class DeltaTable(LandingTable):
                     f"({_get_first_line(error)})"
                 ) from error
 
-    def files(self) -> tuple[Folder, Sequence[str]]:
+    def list_files(self) -> tuple[Folder, Sequence[str]]:
         """Return the table's current files, as a folder and names in it.
 
         Raises:
@@ -253,7 +253,7 @@ class DeltaTable(LandingTable):
         if table is not None and table.deletion_vectors().read_all().num_rows:
             name = f"delta.{quote_name(self.place)}"
             raise WrongArgument(f"{self.place} has deletion vectors: type REORG TABLE {name} APPLY (PURGE)")
-        return self.folder(), _list_files(table) if table else ()
+        return self.get_folder(), _list_files(table) if table else ()
 
     def read_last_version(self, app: str) -> int | None:
         """Return the version of the application's last commit, or None."""
@@ -290,7 +290,7 @@ class DeltaTable(LandingTable):
         from deltalake.exceptions import DeltaError
         from deltalake.transaction import AddAction
 
-        folder = self.folder()
+        folder = self.get_folder()
         infos = folder.read_infos([file.name for file in addition.files])
         actions = []
         for file, file_info in zip(addition.files, infos, strict=True):
@@ -345,7 +345,7 @@ class DeltaTable(LandingTable):
         except TableNotFoundError:
             return None
         except DeltaError as error:
-            if self.folder().is_file():
+            if self.get_folder().is_file():
                 raise WrongArgument(f"{self.place} is a file: a Delta table is a folder") from None
             raise WrongArgument(f"{self.place} cannot be read as a Delta table: {_get_first_line(error)}") from None
         except OSError as error:
@@ -433,7 +433,7 @@ class DeltaTable(LandingTable):
 
         `history` of delta-rs finds nothing if the path has a `#`.
         """
-        log = self.folder().get_subfolder("_delta_log")
+        log = self.get_folder().get_subfolder("_delta_log")
         for number in range(version, -1, -1):
             try:
                 with log.files.open_input_stream(log.place(f"{number:020}.json")) as file:

@@ -125,7 +125,7 @@ class IcebergTable(LandingTable):
         """The name with its namespace."""
         return self.full_name
 
-    def folder(self) -> Folder:
+    def get_folder(self) -> Folder:
         """Return the folder where tasks write the files, in the file system of the properties of the catalog and the table."""
         self._place = self._locate()
         return self._place.folder
@@ -134,12 +134,12 @@ class IcebergTable(LandingTable):
         """Return the columns as Iceberg stores them: integers have 32 or 64 bits, and null is allowed everywhere."""
         return _to_struct(_to_schema(struct))
 
-    def columns(self) -> spark.StructType | None:
+    def read_columns(self) -> spark.StructType | None:
         """Return the table's columns, or None if the table does not exist; types that no landing writes, such as UUID, are void."""
         table = self._open()
         return None if table is None else _to_struct(table.schema())
 
-    def partitioned_by(self) -> tuple[str, ...] | None:
+    def read_partition_columns(self) -> tuple[str, ...] | None:
         """Return the table's partition columns, or None if the table does not exist."""
         table = self._open()
         return None if table is None else tuple(filter(None, self._partition_columns(table.metadata)))
@@ -162,7 +162,7 @@ class IcebergTable(LandingTable):
         make_statements(changes, self.name)
         self._require_fit(self._stage_changes(table, struct, changes).table_metadata, struct)
 
-    def files(self) -> tuple[Folder, Sequence[str]]:
+    def list_files(self) -> tuple[Folder, Sequence[str]]:
         """Return the table's current files, as a folder and names in it.
 
         Raises:

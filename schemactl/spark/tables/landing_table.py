@@ -150,17 +150,17 @@ class LandingTable(Protocol):
     def name(self) -> str:
         """The path, or the name in a catalog, which is the same in each landing."""
 
-    def folder(self) -> Folder:
+    def get_folder(self) -> Folder:
         """Return the folder where tasks write the files; the table need not exist."""
 
     def to_stored_columns(self, struct: StructType) -> StructType:
         """Return the columns of a table of the format for these rows, whose types may differ."""
         return struct
 
-    def columns(self) -> StructType | None:
+    def read_columns(self) -> StructType | None:
         """Return the table's columns, partition columns included; None without a table, or if the format does not fix columns."""
 
-    def partitioned_by(self) -> tuple[str, ...] | None:
+    def read_partition_columns(self) -> tuple[str, ...] | None:
         """Return the table's partition columns, or None if the table does not exist."""
 
     def check(self, struct: StructType, changes: Sequence[Change], *, overwrite: bool) -> None:
@@ -182,7 +182,7 @@ class LandingTable(Protocol):
         """
         return
 
-    def files(self) -> tuple[Folder, Sequence[str]]:
+    def list_files(self) -> tuple[Folder, Sequence[str]]:
         """Return the files that readers see, as a folder and names in it. In a table without partitions, they have all columns."""
 
     def read_last_version(self, app: str) -> int | None:  # noqa: ARG002  for formats with transactions

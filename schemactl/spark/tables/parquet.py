@@ -125,14 +125,14 @@ class ParquetTable(LandingTable):
         """The folder's path."""
         return self.rows.path
 
-    def folder(self) -> Folder:
+    def get_folder(self) -> Folder:
         """Return the folder where tasks write the files."""
         return self.rows.get_subfolder(_TEMPORARY).get_subfolder(self.job)
 
-    def columns(self) -> None:
+    def read_columns(self) -> None:
         """Return None: files with other columns may be added, and readers can merge them."""
 
-    def partitioned_by(self) -> tuple[str, ...] | None:
+    def read_partition_columns(self) -> tuple[str, ...] | None:
         """Return the partition columns of the first file, or None if there are no files."""
         # `check` reports a path that is not a folder.
         with contextlib.suppress(NotADirectoryError):
@@ -158,13 +158,13 @@ class ParquetTable(LandingTable):
             raise WrongArgument(f"{self.rows.path} is a Delta table: land in the format delta, or elsewhere")
         self.rows.check_writable()
 
-    def files(self) -> tuple[Folder, Sequence[str]]:
+    def list_files(self) -> tuple[Folder, Sequence[str]]:
         """Return the files that readers see, as the folder and names in it."""
         return self.rows, sorted(self.rows.list_visible_files())
 
     def discard(self) -> None:
         """Remove the files of tasks that were not committed."""
-        self.folder().remove()
+        self.get_folder().remove()
         if isinstance(self.rows.files, fs.LocalFileSystem):
             with contextlib.suppress(OSError):
                 Path(self.rows.place(_TEMPORARY)).rmdir()
@@ -176,14 +176,14 @@ class ParquetTable(LandingTable):
             OSError: if a file is missing or has changed since it was written.
         """
         replaced = sorted(self.rows.list_visible_files()) if addition.overwrite else addition.removes
-        sizes = self.folder().read_sizes() if addition.files else {}
+        sizes = self.get_folder().read_sizes() if addition.files else {}
         for file in addition.files:
             if sizes.get(file.name) != file.bytes:
                 raise OSError(
-                    f"{self.folder().place(file.name)} should have {file.bytes} bytes and has "
+                    f"{self.get_folder().place(file.name)} should have {file.bytes} bytes and has "
                     f"{sizes.get(file.name, 'vanished')}: nothing was landed"
                 )
-        self.rows.move_files([file.name for file in addition.files], source=self.folder())
+        self.rows.move_files([file.name for file in addition.files], source=self.get_folder())
         # New files first, so that a crash in between loses no row.
         self.rows.remove_files(replaced)
         if addition.files:
