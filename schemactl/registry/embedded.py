@@ -353,11 +353,23 @@ class EmbeddedRegistry(Relaxing):
                 for name in scope.namespaces
                 if (namespace := self.namespace(name)) is not None
             }
-            topics = {
-                name: replace(topic, policies=_select_settings(topic.policies, scope.get_settings(name)))
-                for name in scope.topics
-                if (topic := self._read_topic(name)) is not None
-            }
+            topics = {}
+            for name in scope.topics:
+                stored, versions = self.topic(name), self.versions(name)
+                if stored is None and not versions:
+                    continue
+                live = get_live_versions(versions)
+                policies = Policies(schema_compatibility_strategy=UNDEFINED)
+                if stored:
+                    policies = _select_settings(stored.policies, scope.get_settings(name))
+                topics[name] = Topic(
+                    name,
+                    live[-1].info if live else None,
+                    versions,
+                    policies,
+                    partitions=stored.partitions if stored else None,
+                    deleted=stored is None,
+                )
         return Catalog(namespaces, topics)
 
     def read_policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
@@ -594,17 +606,6 @@ class EmbeddedRegistry(Relaxing):
 
     def _wait_for_clients(self) -> None:
         pass  # clients see policies at once
-
-    def _read_topic(self, name: TopicName) -> Topic | None:
-        topic, versions = self.topic(name), self.versions(name)
-        if topic is None and not versions:
-            return None
-        current = get_live_versions(versions)
-        schema = current[-1].info if current else None
-        if topic is None:
-            unset = Policies(schema_compatibility_strategy=UNDEFINED)
-            return Topic(name, schema, versions, unset, deleted=True)
-        return Topic(name, schema, versions, topic.policies, partitions=topic.partitions)
 
     def _make_entry(self, info: SchemaInfo | None) -> bytes:
         if info is not None:
