@@ -127,7 +127,7 @@ class AdminConnection:
         self._has_listed_brokers = False
         self._lock = RLock()
         self._stopped = Event()
-        self._thread = _ThreadState()
+        self._thread_state = _ThreadState()
         self._only_thread: int | None = None
         self._lasting: set[ErrorCause] = set()
         """The causes of errors for which retries were in vain."""
@@ -230,7 +230,7 @@ class AdminConnection:
 
     def _complete(self, future: Future[_Result], function: Callable[[], _Result], owner: int) -> None:
         """Call a function in this thread, for the thread `owner`, and put its result into the future."""
-        self._thread.owner = owner
+        self._thread_state.owner = owner
         try:
             future.set_result(function())
         except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
@@ -256,13 +256,13 @@ class AdminConnection:
     @property
     def _owner(self) -> int:
         """The thread for which the calling thread sends requests."""
-        return self._thread.owner or get_ident()
+        return self._thread_state.owner or get_ident()
 
     def _send_with_retries(self, request: SlowRequest) -> Reply:
         for attempt in count(1):
             # Random, so that clients of a restarted broker do not all retry at once.
             delay_s = min(0.05 * 2 ** (attempt - 1), _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
-            self._thread.attempt = attempt
+            self._thread_state.attempt = attempt
             try:
                 reply = self.send_once(request.method, request.path, request.data)
             except NoResponseError as error:
@@ -286,9 +286,10 @@ class AdminConnection:
                 delay_s = max(delay_s, min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S))
                 request.reason = f"answers {reply.status}"
             finally:
-                self._thread.attempt = 1
+                self._thread_state.attempt = 1
             request.until_s = request.since_s + limit_s
             with self._budget.count_wait():
+                # The event is set while other threads may not send requests.
                 if self._only_thread == self._owner:
                     time.sleep(delay_s)
                 else:
@@ -464,7 +465,11 @@ class AdminConnection:
             # The query of a redirect can contain secrets of the server.
             url = url.partition("?")[0]
         audit_request(
-            method, self._credentials.redact(url), self._credentials.redact(outcome), started_s, self._thread.attempt
+            method,
+            self._credentials.redact(url),
+            self._credentials.redact(outcome),
+            started_s,
+            self._thread_state.attempt,
         )
 
     def _resolve_address(self, path: str) -> tuple[str, str]:
