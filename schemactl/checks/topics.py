@@ -195,11 +195,11 @@ def _classify_other_change(
     declared_topic: Topic, approved_topic: Topic | None, *, is_same_strategy: bool
 ) -> Change | None:
     """Return `policies` if strategy, policies or partitions changed, `clients` if only clients changed, else None."""
-    if approved_topic is None:
-        return "policies"
-    if not is_same_strategy or (approved_topic.partitions, approved_topic.policies) != (
-        declared_topic.partitions,
-        declared_topic.policies,
+    if (
+        approved_topic is None
+        or not is_same_strategy
+        or approved_topic.partitions != declared_topic.partitions
+        or approved_topic.policies != declared_topic.policies
     ):
         return "policies"
     return None if approved_topic.clients == declared_topic.clients else "clients"
