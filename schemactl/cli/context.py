@@ -251,19 +251,28 @@ class Context:
             HistoryError: if a sparse checkout omits files of the project.
             SchemactlError: if there is no project, or its file has problems.
         """
-        from schemactl.core.errors import HistoryError
-        from schemactl.declare.files import WorktreeFiles
         from schemactl.declare.project import load_project
-        from schemactl.history.sparse_checkout import require_complete_checkout
 
         project, top = load_project(self.directory, self.config)
+        return self.open_files(project, top), project, top
+
+    def open_files(self, project: Project, top: str) -> WorktreeFiles:
+        """Return the files of `project` in the working tree `top`, which may be outside of a Git repository.
+
+        Raises:
+            HistoryError: if a sparse checkout omits files of the project.
+        """
+        from schemactl.core.errors import HistoryError
+        from schemactl.declare.files import WorktreeFiles
+        from schemactl.history.sparse_checkout import require_complete_checkout
+
         try:
             repository = self.repository
         except HistoryError:
             pass
         else:
             require_complete_checkout(repository, project)
-        return WorktreeFiles(top, folders=project.roots), project, top
+        return WorktreeFiles(top, folders=project.roots)
 
     def reading_history(self) -> Callable[[int, int | None], None]:
         """Return a function that shows the progress of reading the approved history, which is slow while little is cached."""

@@ -67,11 +67,9 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 
 def run_import(args: argparse.Namespace, context: Context) -> int:
     """Write the declarations of everything in the registry that can be declared."""
-    from schemactl.declare import files as declare_files
     from schemactl.declare import reader
     from schemactl.declare.writer import project_text
     from schemactl.deploy.registry_import import import_catalog
-    from schemactl.history.sparse_checkout import require_complete_checkout
 
     repository = context.repository
     if repository.top is None:
@@ -91,8 +89,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
                 f"--out {args.out} is in none of the roots of {project.path}: {', '.join(project.roots)}",
                 fix="name a folder inside one of them, or add it to `roots`",
             )
-    require_complete_checkout(repository, project)
-    files = declare_files.WorktreeFiles(str(top), folders=project.roots)
+    files = context.open_files(project, str(top))
     declared = Catalog() if is_new else reader.read_valid_catalog(files, project)
     with closing(chosen.open(context)) as registry:
         registered = _read_registry(args, registry, target)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.project import Project
     from schemactl.declare.reader import Declared
-    from schemactl.history import History, Repository
+    from schemactl.history import History
 
 
 _FIRST_HIDDEN_COLUMNS: Final = ("labels", "deprecated", "set by", "owner")
@@ -116,7 +116,7 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
         HistoryError: after the list, if the version number of a listed topic depends on the installed protoc.
     """
     project, _ = context.project()
-    listing = _read_listing(context.repository, project, context)
+    listing = _read_listing(project, context)
     approved = listing.approved
     values_by_topic = {entry.topic.name: entry.to_json(project) for entry in listing.entries}
     selected = select_known_topics(
@@ -163,7 +163,7 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _read_listing(repository: Repository, project: Project, context: Context) -> _Listing:
+def _read_listing(project: Project, context: Context) -> _Listing:
     """Read the files and the approved history.
 
     In a bare repository, and if the files have problems (which prints a note), the topics are the approved ones.
@@ -171,18 +171,14 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
     from schemactl import history
     from schemactl.checks import check as topic_checks
     from schemactl.checks.project_files import read_files
-    from schemactl.declare import files as declare_files
-    from schemactl.history.sparse_checkout import require_complete_checkout
 
-    progress = context.reading_history()
+    repository, progress = context.repository, context.reading_history()
     forked = history.read_forked(repository, project, repository.commit("HEAD"), progress=progress)
     approved, merge_base = forked.approved, forked.merge_base
     context.note(*approved.notes)
     if repository.top is None:
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
-    require_complete_checkout(repository, project)
-    worktree = declare_files.WorktreeFiles(str(repository.top), folders=project.roots)
-    files = history.HashedFiles(worktree, repository.object_format)
+    files = history.HashedFiles(context.open_files(project, str(repository.top)), repository.object_format)
     try:
         # The list shows the declarations, without the overlays of targets.
         declared = read_files(repository, replace(project, targets={}), files).declared

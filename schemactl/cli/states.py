@@ -105,13 +105,9 @@ class States:
     @cached_property
     def files(self) -> WorktreeFiles:
         """The working tree. Raise UsageError in a bare repository."""
-        from schemactl.declare import files as declare_files
-        from schemactl.history.sparse_checkout import require_complete_checkout
-
         if self.context.repository.top is None:
             raise _make_bare_error()
-        require_complete_checkout(self.context.repository, self.project)
-        return declare_files.WorktreeFiles(self._project_and_top[1], folders=self.project.roots)
+        return self.context.open_files(*self._project_and_top)
 
     @cached_property
     def work(self) -> Declared:
@@ -279,7 +275,6 @@ def merge_working_tree(
     from schemactl.checks.project_files import list_declaration_paths, read_files
     from schemactl.declare import files as declare_files
     from schemactl.history.commit_files import CachedFiles
-    from schemactl.history.sparse_checkout import require_complete_checkout
 
     repository = context.repository
     here: Files
@@ -289,8 +284,7 @@ def merge_working_tree(
     elif repository.top is None:
         return None
     else:
-        require_complete_checkout(repository, project)
-        here = declare_files.WorktreeFiles(top, folders=project.roots)
+        here = context.open_files(project, top)
     files = history.HashedFiles(here, repository.object_format)
     if check_cache and isinstance(here, declare_files.WorktreeFiles):
         files = CachedFiles(here, repository.object_format, check_cache.files)
