@@ -148,8 +148,8 @@ class DeclaringFile(NamedTuple):
     step: int
 
     @classmethod
-    def of(cls, schema_id: str, state: StateRow, step: int) -> DeclaringFile:
-        """Return the declaring file of a topic with this state after `step`, as it was at the last step where it could be read."""
+    def from_state(cls, schema_id: str, state: StateRow, step: int) -> DeclaringFile:
+        """Return the declaring file of a topic with this state after `step`, at the last step where it could be read."""
         return cls(schema_id, state.path, step if state.as_of is None else state.as_of)
 
 
@@ -470,7 +470,7 @@ class History:
         state = self.state.find_state(topic.schema_id, topic.domain)
         if state is None or state.deleted:
             return None
-        document = self._definitions.topic(DeclaringFile.of(topic.schema_id, state, self.state.step))
+        document = self._definitions.read_document(DeclaringFile.from_state(topic.schema_id, state, self.state.step))
         return document.kinds.get(kind) if kind else document.schema
 
     def find_commit_of_state(self, topic: TopicName) -> Commit | None:
@@ -525,8 +525,8 @@ class History:
             if state is None or state.deleted:
                 yield self._commit(step), None
             else:
-                file = DeclaringFile.of(topic.schema_id, state, step)
-                yield self._commit(step), self._definitions.topic(file).topic
+                file = DeclaringFile.from_state(topic.schema_id, state, step)
+                yield self._commit(step), self._definitions.read_document(file).topic
 
     def trace_namespaces(self) -> Iterator[tuple[Commit, Namespace]]:
         """Yield each declaration that a namespace in the current roots had, oldest first."""
@@ -551,7 +551,7 @@ class History:
         if state is None:
             return None
         is_declared = not state.deleted and self._is_in_current_roots(name)
-        file = DeclaringFile.of(name.schema_id, state, self.state.step)
+        file = DeclaringFile.from_state(name.schema_id, state, self.state.step)
         if error := self.undecided.get(name.schema_id):
             undecided_versions = UndecidedVersions.of(error)
             if not is_declared:
@@ -575,7 +575,9 @@ class History:
             # A deleted topic has the place of its last declaration.
             last_step = state.since - 1
             if state.deleted and (last_state := self.state.at_step(last_step).find_state(name.schema_id, name.domain)):
-                source = self._definitions.topic(DeclaringFile.of(name.schema_id, last_state, last_step)).source
+                source = self._definitions.read_document(
+                    DeclaringFile.from_state(name.schema_id, last_state, last_step)
+                ).source
             return Topic(
                 name, versions=versions, generation=generation, deleted=True, kind_names=kind_names, source=source
             )
@@ -590,7 +592,7 @@ class History:
             current_schema = kind_schema if number == state.number else current_schema
             if key:
                 record = next(record for kind, record in reversed(topic.kind_names) if kind == key)
-                reader = self._definitions.topic(file).readers.get(key, "latest")
+                reader = self._definitions.read_document(file).readers.get(key, "latest")
                 kinds.append(Kind(key, kind_schema, record, reader))
         return replace(topic, schema=current_schema, versions=versions, generation=generation, kinds=tuple(kinds))
 
@@ -679,8 +681,8 @@ class DefinitionLoader:
         self._lock = RLock()
         weakref.finalize(self, repository.close)
 
-    def topic(self, file: DeclaringFile) -> TopicDocument:
-        """Return the document that declares the topic."""
+    def read_document(self, file: DeclaringFile) -> TopicDocument:
+        """Read the document that declares the topic."""
         with self._lock:
             state = self._state_at(file.step)
             declaration = next(row for row in state.list_declarations_of(file.schema_id) if row.path == file.path)
@@ -692,11 +694,11 @@ class DefinitionLoader:
         if self._saved and (values := self._saved.find(file.schema_id, key)):
 
             def locate(pointer: str) -> Source:
-                document = self.topic(file)
+                document = self.read_document(file)
                 return document.topic.locate(pointer) or document.source
 
             return topic_from_values(values, shown(file.path), locate)
-        document = self.topic(file)
+        document = self.read_document(file)
         if self._saved:
             self._saved.add_topic(file.schema_id, key, document)
         if not document.clients:
@@ -766,7 +768,7 @@ class DefinitionLoader:
             return False
         keys = [self._make_version_key(version) for version in self._state.list_versions(topic.schema_id)]
         if not state.deleted:
-            keys.append(self._key(DeclaringFile.of(topic.schema_id, state, self._state.step)))
+            keys.append(self._key(DeclaringFile.from_state(topic.schema_id, state, self._state.step)))
         return all(self._saved.has(topic.schema_id, key) for key in keys)
 
     def _make_key(self, file: DeclaringFile) -> Key:
@@ -822,7 +824,7 @@ class DefinitionLoader:
             if self._read_counts[schema_id] == _FEW_VERSIONS:
                 self.read_ahead([schema_id])
             properties = self._state_at(step).find_schema_properties(schema_id.rpartition("/")[0])
-            document = self.topic(file).with_default_properties(properties)
+            document = self.read_document(file).with_default_properties(properties)
             declaration = document.kinds.get(kind) if kind else document.schema
             info = self._definitions(step).read(declaration, rendering).info if declaration else None
         if info is None:

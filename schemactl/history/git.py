@@ -23,7 +23,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 from schemactl.core.errors import HistoryError
 from schemactl.core.schema import Commit
 from schemactl.declare.files import MAX_BYTES
-from schemactl.history.git_environment import BARE_FETCH, FETCH, OPTIONS, RAW, VARIABLES, fetch_variables, pinned
+from schemactl.history.git_environment import (
+    BARE_FETCH,
+    FETCH,
+    OPTIONS,
+    RAW,
+    VARIABLES,
+    fetch_variables,
+    pin_repository,
+)
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -189,7 +197,7 @@ class Repository:
         self.top = None if up is None else (folder / up).resolve()
         self.common_directory = (folder / common.removesuffix("\n")).resolve()
         self.shallow = shallow == "true"
-        git = Runner(str(path), pinned(str(self.own), str(self.top) if self.top else None))
+        git = Runner(str(path), pin_repository(str(self.own), str(self.top) if self.top else None))
         self.run = git.run
         self.start = git.start
         self._objects: Process | None = None

@@ -49,7 +49,7 @@ DIFF_INDEX = ("diff-index", "--cached", "--ita-invisible-in-index", *RAW)
 """The command that lists the differences between the index and a tree, without files of `git add -N`."""
 
 
-def pinned(own: str, top: str | None) -> dict[str, str]:
+def pin_repository(own: str, top: str | None) -> dict[str, str]:
     """Return the variables that bind git to the Git folder `own` and the working tree `top` (None for bare), absolute paths."""
     return {"GIT_DIR": own, "GIT_WORK_TREE": top} if top is not None else {"GIT_DIR": own}
 

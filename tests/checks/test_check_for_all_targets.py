@@ -118,13 +118,13 @@ def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
 def test_a_topic_that_did_not_change_is_read_for_no_target(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     run_check(estate)
     read: list[str] = []
-    topic = DefinitionLoader.topic
+    read_document = DefinitionLoader.read_document
 
     def count_read(loader: DefinitionLoader, file: DeclaringFile) -> TopicDocument:
         read.append(file.schema_id)
-        return topic(loader, file)
+        return read_document(loader, file)
 
-    monkeypatch.setattr(DefinitionLoader, "topic", count_read)
+    monkeypatch.setattr(DefinitionLoader, "read_document", count_read)
     estate.scratch.write(EDITS["a field without default, as the foreign version"])
     run_check(estate)
     assert {*read} == {"shop/sales/orders"}

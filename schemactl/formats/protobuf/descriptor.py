@@ -174,7 +174,7 @@ class Element:
     @property
     def full_name(self) -> str:
         """The name with the package: `web.Click.Position`."""
-        return self.file.qualified(self.nested_name)
+        return self.file.qualify(self.nested_name)
 
     def part(self, number: int, index: int, noun: str, name: str) -> tuple[File, Path, str, str]:
         """Return the first arguments of the element `name` inside this one: item `index` of the field `number`."""
@@ -255,7 +255,7 @@ class File(Element):
                 pending += [dependencies[index] for index in file.stored_proto.public_dependency]
         return list(files.values())
 
-    def qualified(self, nested_name: str) -> str:
+    def qualify(self, nested_name: str) -> str:
         """Return the full name of the element `nested_name`."""
         package = self.stored_proto.package
         return f"{package}.{nested_name}" if package else nested_name
@@ -312,7 +312,7 @@ class File(Element):
 
     def _place(self, path: Path, noun: str, nested_name: str) -> tuple[File, Path, str, str]:
         """Return the first arguments of an `Element`."""
-        return self, path, nested_name, f"/{noun}/{self.qualified(nested_name)}"
+        return self, path, nested_name, f"/{noun}/{self.qualify(nested_name)}"
 
 
 def iterate_fields(file: FileDescriptorProto) -> Iterator[tuple[FieldDescriptorProto, Path]]:
@@ -595,7 +595,7 @@ def _make_field(
     cardinality = MAP if is_map else get_cardinality(proto, features, kind)
     name = f"{message.nested_name}.{proto.name}" if message else proto.name
     if message is None or proto.extendee:
-        pointer = f"/extensions/{file.qualified(name)}"
+        pointer = f"/extensions/{file.qualify(name)}"
     else:
         pointer = f"{message.pointer}/fields/{proto.number}"
     return ProtoField(file, path, name, pointer, proto, message, features, kind, cardinality)
