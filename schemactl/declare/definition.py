@@ -52,7 +52,7 @@ from schemactl.declare.references import (
     is_pattern,
     suggest_pattern,
 )
-from schemactl.declare.source_location import JsonText, Tokens, place
+from schemactl.declare.source_location import JsonText, Tokens
 from schemactl.declare.strict_json import read_json
 from schemactl.declare.text_edits import make_proto_edit, make_text_edit
 from schemactl.declare.yaml_parser import YamlPart, locate_in_scalar
@@ -309,9 +309,7 @@ class Definitions:
             file = self._shared.avro_files.get((path, blob_id)) if self._shared and blob_id else None
             if file is None:
                 try:
-                    text = decode(path, read_bytes(self.files, path))
-                    json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
-                    file = AvroFile(path, read_json(json_text), json_text)
+                    file = AvroFile.parse(path, read_bytes(self.files, path))
                 except DeclarationError as error:
                     file = error
                 if self._shared and blob_id:

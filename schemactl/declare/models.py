@@ -84,10 +84,6 @@ class MappingShape(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
-    def has(self, key: str) -> bool:
-        """Return whether the document has this key, which is not an alias."""
-        return key in self.model_fields_set
-
 
 class _NotNull:
     """The annotation that rejects null: `None` is only the value of a missing key."""

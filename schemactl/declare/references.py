@@ -15,15 +15,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import takewhile
 from typing import Any, Final
 
 from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
 from schemactl.core.names import compile_glob
 from schemactl.core.schema import MAX_DEPTH
-from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, resolve
-from schemactl.declare.source_location import JsonText, Tokens
+from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, decode, resolve, shown
+from schemactl.declare.source_location import JsonText, Tokens, place
+from schemactl.declare.strict_json import read_json
 from schemactl.declare.yaml_parser import YamlPart
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 
@@ -41,6 +42,17 @@ class AvroFile:
     path: str
     value: Any
     text: JsonText | YamlPart
+
+    @classmethod
+    def parse(cls, path: str, data: bytes) -> AvroFile:
+        """Parse the content of a JSON file.
+
+        Raises:
+            DeclarationError: if it is not JSON.
+        """
+        text = decode(path, data)
+        json_text = JsonText(text, partial(place, shown(path), text))
+        return cls(path, read_json(json_text), json_text)
 
     def locate(self, parts: Tokens) -> Source:
         """Return the nearest place to `parts` in the file."""

@@ -7,7 +7,6 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -37,11 +36,10 @@ from schemactl.declare.files import (
     WorktreeFiles,
     decode,
     read_bytes,
-    shown,
 )
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile
-from schemactl.declare.source_location import JsonText, place
+from schemactl.declare.source_location import JsonText
 from schemactl.declare.strict_json import read_json
 from schemactl.declare.yaml_parser import YamlPart, YamlText, locate_in_scalar, read_yaml
 from schemactl.lsp.cursor import Cursor, get_value
@@ -260,8 +258,7 @@ class Workspace:
         if cursor.avro is None or text is None:
             return None
         if not cursor.path.endswith(YAML_SUFFIXES):
-            json_text = JsonText(text, lambda offset: place(shown(cursor.path), text, offset))
-            return AvroFile(cursor.path, read_json(json_text), json_text)
+            return AvroFile.parse(cursor.path, text.encode())
         yaml_text = YamlText(cursor.path, text.encode())
         documents, _ = read_yaml(cursor.path, yaml_text.data)
         value = get_value(documents[cursor.document].value, cursor.parts)
@@ -301,9 +298,7 @@ class Workspace:
             with suppress(DeclarationError, OSError):
                 data = files.read(path)
                 if self._types.get(path, (b"", {}))[0] != data:
-                    text = decode(path, data)
-                    json_text = JsonText(text, partial(place, shown(path), text))
-                    file = AvroFile(path, read_json(json_text), json_text)
+                    file = AvroFile.parse(path, data)
                     types = {type_.full_name: file.locate((*type_.parts, "name")) for type_ in file.types}
                     self._types[path] = data, types
                 for name, source in self._types[path][1].items():
