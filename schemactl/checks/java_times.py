@@ -12,7 +12,7 @@ from schemactl.codegen.codecs import get_wire_options
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Finding
-from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
+from schemactl.core.schema import SchemaInfo, SchemaType, find_by_number, get_live_versions
 from schemactl.core.terminal import on_one_line
 from schemactl.formats import get_parts
 from schemactl.formats.avro import parse_by_any
@@ -95,7 +95,7 @@ def _check_changed_switch(comparison: Comparison, proposal: Proposal, *, is_stor
     topic, versions = proposal.topic, get_live_versions(proposal.versions)
     old_version = versions[-1] if is_stored and versions else None
     if not is_stored:
-        old_version = next((version for version in versions if version.number == proposal.number), None)
+        old_version = find_by_number(versions, proposal.number)
     if old_version is None or old_version.info is None:
         return
     old_parts = dict(_list_parts(old_version.info, SchemaType.AVRO))

@@ -12,6 +12,7 @@ from schemactl.core.catalog import Catalog, Kind, KindName, LazyMapping, Topic
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
+from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_version_numbers
 from schemactl.formats import assign_kinds, get_record_name, identity
 
@@ -124,7 +125,7 @@ def check_removed_kinds(
             continue
         part = approved_topic.make_part(kind)
         numbers = [version.number for version in part.versions if version.info]
-        clients = ", ".join(f"the {client.role} {client.display_name}" for client in part.clients)
+        clients = ", ".join(f"the {client.role} {on_one_line(client.display_name)}" for client in part.clients)
         client_note = f". Its declared clients: {clients}" if clients else ""
         stay, them = ("stays", "it") if len(numbers) == 1 else ("stay", "them")
         topic_checks.append(

@@ -17,6 +17,7 @@ from schemactl.cli.topic_selection import add_filters, find_number_in_force
 from schemactl.core.errors import CHANGES, UsageError
 from schemactl.core.findings import Breakage, Direction, Incompatibility
 from schemactl.core.names import find_matching_topics, format_kind_name
+from schemactl.core.schema import find_by_number
 from schemactl.core.terminal import paint, paint_diff
 from schemactl.core.wording import format_day
 
@@ -182,7 +183,7 @@ def _make_side(states: States, named: NamedDefinition) -> Side:
         standing = ", in force" if is_declared else ", no longer declared"
         if named.version:
             standing = ""
-        version = next((version for version in topic.versions if version.number == named.number), None)
+        version = find_by_number(topic.versions, named.number)
         commit = f" ({version.commit.short}, {format_day(version.commit)})" if version and version.commit else ""
         label = f"{name}{commit}{standing}"
     return Side(topic, named.state, named.number, name, label, named.info)

@@ -22,6 +22,7 @@ from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value
 from schemactl.core.names import format_kind_name
+from schemactl.core.schema import find_by_number
 from schemactl.core.terminal import format_table, get_terminal_width, paint
 from schemactl.core.wording import format_day, format_version
 
@@ -91,7 +92,7 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
         read_setup(context, None).require_target(topics, context)
         [topic] = topics
         number = parse_version_bytes(args.version_bytes)
-        writer = next((version for version in topic.versions if version.number == number), None)
+        writer = find_by_number(topic.versions, number)
         if writer is None:
             numbers_text = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has no version"
             raise SchemactlError(

@@ -19,7 +19,7 @@ from schemactl.core.findings import Answer, Breakage, Outcome
 from schemactl.core.json_values import breakage_value
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
-from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaVersion, get_live_versions
+from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaVersion, find_by_number, get_live_versions
 from schemactl.core.wording import format_ranges, format_time, format_version_numbers
 
 if TYPE_CHECKING:
@@ -176,9 +176,7 @@ def _print_definition(topic: _RegistryTopic) -> int:
             f"the schemas of {topic.name} were deleted by tombstone {stored[-1].number}",
             fix="--version N shows an older one, if the registry still has it",
         )
-    version = (
-        topic.live_versions[-1] if number is None else next((entry for entry in stored if entry.number == number), None)
-    )
+    version = topic.live_versions[-1] if number is None else find_by_number(stored, number)
     if version is None:
         numbers_text = format_ranges([entry.number for entry in stored])
         raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: it has {numbers_text}")

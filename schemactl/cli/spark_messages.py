@@ -20,7 +20,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.reading_setup import ReadingSetup, read_setup
 from schemactl.cli.topic_selection import choose
 from schemactl.core.errors import SchemactlError, UsageError
-from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, find_by_number
 from schemactl.core.terminal import format_table, get_terminal_width
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class TopicOfMessages:
     def find_writer(self, number: int | None) -> SchemaVersion | None:
         """Return the version that messages of this version number were written with, or None if it is unknown."""
         versions = self.on_target.versions if self.on_target else self.topic.versions
-        return next((version for version in versions if version.number == number), None)
+        return find_by_number(versions, number)
 
     def describe_reader(self) -> str:
         """Return the version, or the version of each kind, that messages are decoded into."""

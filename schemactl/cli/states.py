@@ -19,7 +19,7 @@ from schemactl.cli.topic_selection import (
 )
 from schemactl.core.errors import DeclarationError, UsageError
 from schemactl.core.names import find_matching_topics, format_kind_name
-from schemactl.core.schema import SchemaInfo, SchemaVersion, get_next_number
+from schemactl.core.schema import SchemaInfo, SchemaVersion, find_by_number, get_next_number
 from schemactl.core.wording import format_version
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class NamedDefinition:
     @property
     def version_text(self) -> str:
         """The version with this content, such as `version 3 (9f2c1abcd, 2026-03-02)`; or `not approved yet`."""
-        version = next((version for version in self.topic.versions if version.number == self.number), None)
+        version = find_by_number(self.topic.versions, self.number)
         return format_version(version) if version else "not approved yet"
 
 

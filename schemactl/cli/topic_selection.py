@@ -22,6 +22,7 @@ from schemactl.core.names import (
     format_kind_name,
     select_known_topics,
 )
+from schemactl.core.schema import find_by_number
 from schemactl.core.wording import format_version_numbers
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
         )
     if topic.kind:
         whole = catalog.topics[topic.name]
-        version = next((version for version in whole.versions if version.number == int(number)), None)
+        version = find_by_number(whole.versions, int(number))
         if version and version.info is not None and version.kind != topic.kind:
             owner = f"belongs to the kind `{version.kind}`" if version.kind else "belongs to no kind"
             suggestion = format_kind_name(whole.name, version.kind)
@@ -234,7 +235,7 @@ def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the a
 
 def find_version(topic: Topic, number: int) -> SchemaVersion:
     """Return the topic's version with that number; raise UsageError if it does not exist."""
-    version = next((version for version in topic.versions if version.number == number), None)
+    version = find_by_number(topic.versions, number)
     if version is None:
         raise UsageError(f"{topic.name} has no version {number}: {describe_numbers(topic)}")
     if version.info is None:

@@ -17,7 +17,7 @@ from schemactl.codegen.topic_struct import StructOptions, former_names, struct_o
 from schemactl.codegen.topics import NO_VERSION, PackageTopic, VersionsOnTarget, get_version_schema, mark_other_kinds
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.json_values import format_json
-from schemactl.core.schema import NANOSECOND_TYPES, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.schema import NANOSECOND_TYPES, Release, SchemaInfo, SchemaType, SchemaVersion, find_by_number
 from schemactl.formats import get_pair, get_parts, protobuf, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
@@ -240,7 +240,7 @@ def _make_reader_arguments(
 ) -> dict[str, str]:
     """Return the arguments for the reader's schema, which is the number of a version with the same schema or the file `file`."""
     number, reader = approved.reader
-    reader_version = next((version for version in approved.versions if version.number == number), None)
+    reader_version = find_by_number(approved.versions, number)
     has_reader_version = reader_version is not None and (
         reader_version.info == reader
         or _list_schema_files(get_version_schema(reader_version)) == _list_schema_files(reader)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from functools import partial
@@ -209,6 +209,11 @@ def get_live_versions(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion,
     """Return the versions after the last tombstone, with which a broker compares an upload (trimDeletedSchemaAndGetList)."""
     tombstones = [index for index, version in enumerate(versions) if version.info is None]
     return tuple(versions[tombstones[-1] + 1 :] if tombstones else versions)
+
+
+def find_by_number(versions: Iterable[SchemaVersion], number: int | None) -> SchemaVersion | None:
+    """Return the version with this number; numbers can have gaps, so it is no position."""
+    return next((version for version in versions if version.number == number), None)
 
 
 def get_next_number(versions: Sequence[SchemaVersion]) -> int:

@@ -29,7 +29,7 @@ from schemactl.core.policies import (
     Policies,
     find_strategy,
 )
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, find_by_number, get_live_versions
 from schemactl.core.wording import describe_partitions
 from schemactl.registry.interface import Relaxing, Scope, TopicClients, refuse_scalable_topic, refuse_shared_name
 from schemactl.registry.storage import Database, SchemaStorage, SqliteStorage, StoredSchema
@@ -470,7 +470,7 @@ class EmbeddedRegistry(Relaxing):
             current = get_live_versions(self.versions(topic))
         if number is None:
             return current[-1] if current else None
-        return next((version for version in current if version.number == number), None)
+        return find_by_number(current, number)
 
     def connect(
         self,

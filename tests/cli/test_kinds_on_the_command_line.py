@@ -214,6 +214,19 @@ def test_a_topic_with_one_schema_has_no_kinds(kinds_repository: Scratch) -> None
     assert "has one schema, and no kinds of events" in schemactl(kinds_repository.path, "show", "one#a@0", code=64).err
 
 
+def test_teams_of_clients_of_a_removed_kind_are_on_one_line(kinds_repository: Scratch) -> None:
+    hostile = USERS.replace("{name: mail, ", '{name: mail, team: "mail\\e[2K\\n::error", ')
+    kinds_repository.commit({"namespaces/users.yaml": hostile}, "a team")
+    kinds_repository.flush()
+    without = hostile.replace("  user_created: {type: AVRO, definition: user-created.avsc}\n", "")
+    without = "".join(line for line in without.splitlines(keepends=True) if "::error" not in line)
+    kinds_repository.write({"namespaces/users.yaml": without})
+    [finding] = read_json(kinds_repository, "check")["findings"]
+    assert "(team mail" in finding["message"]
+    assert "\x1b" not in finding["message"]
+    assert "\n" not in finding["message"]
+
+
 def test_a_removed_kind_is_still_shown(kinds_repository: Scratch) -> None:
     without = USERS.replace("  user_created: {type: AVRO, definition: user-created.avsc}\n", "")
     without = without.replace("  - {name: mail, role: consumer, kind: user_created, schema: 0}\n", "")

@@ -21,7 +21,7 @@ def test_a_topic_is_verified_and_landed_where_it_is(
     pulsar_space: Namespace, spark_console: Console, tmp_path: Path
 ) -> None:
     def schemactl(*arguments: str) -> tuple[int, dict[str, object]]:
-        command = ("spark", *arguments, "--master", "local[2]", "--report", "json")
+        command = ("spark", *arguments, "--quiet", "--master", "local[2]", "--report", "json")
         done = spark_console.schemactl(repository.path, *command)
         assert not done.stderr, done.stderr
         return done.returncode, json.loads(done.stdout)
