@@ -277,8 +277,7 @@ class History:
             arguments = ("rev-list", "--ancestry-path", self.tip.id, f"^{commit.id}")
             descendants = self.repository.run(*arguments).decode().split()
         for commit_id in reversed(descendants):
-            descendant = self.repository.commit(commit_id)
-            if descendant and self.has(descendant):
+            if self.find_step(commit_id) is not None and (descendant := self.repository.commit(commit_id)):
                 raise HistoryError(
                     f"{problem}: it is a commit of a branch, which {descendant.short} ({descendant.subject}) merged",
                     fix=f"name {descendant.short}",

@@ -205,6 +205,8 @@ class Repository:
         self._commits: dict[str, Commit | None] = {}
         self._merge_bases: dict[tuple[str, str], Commit | None] = {}
         self._trees: dict[str, dict[str, TreeEntry] | None] = {}
+        # Folders of unusual trees, which only git itself can list.
+        self._listed_folders: dict[tuple[str, str], dict[str, TreeEntry]] = {}
         # In a partial clone: the ids of all present objects, and of the objects to fetch with the next missing one.
         self._present: set[str] | None = None
         self._fetched_later: set[str] = set()
@@ -338,19 +340,29 @@ class Repository:
             [commit_object] = self.objects([f"{ref}^{{commit}}"])
             if commit_object is None or commit_object.id in self._commits:
                 return commit_object and self._commits[commit_object.id]
-        try:
-            output = self.run("log", "-1", *_LOG_FORMAT, f"{ref}^{{commit}}", "--")
-        except GitFailed:
-            return None
+            # The commit exists, so a failure is an error.
+            output = self._log_commit(commit_object.id)
+        else:
+            try:
+                output = self._log_commit(f"{ref}^{{commit}}")
+            except GitFailed:
+                return None
         return _parse_commit(*output.split(b"\0")).commit
+
+    def _log_commit(self, name: str) -> bytes:
+        # A walk would need the parents, which a damaged or incomplete repository may not have.
+        return self.run("log", "--no-walk", *_LOG_FORMAT, name, "--")
 
     def list_folder(self, commit_id: str, folder: str) -> Mapping[str, TreeEntry]:
         """Return the entries of a folder of a commit by path; "" is its top."""
         entries = self._read_folder(commit_id, folder)
         if entries is not None:
             return entries
-        # Without the slash, git would list the folder's own entry instead of its contents.
-        return self._list_tree(commit_id, *([f"{folder}/"] if folder else []))
+        if (commit_id, folder) not in self._listed_folders:
+            # Without the slash, git would list the folder's own entry instead of its contents.
+            listed = self._list_tree(commit_id, *([f"{folder}/"] if folder else []))
+            self._listed_folders[commit_id, folder] = listed
+        return self._listed_folders[commit_id, folder]
 
     def list_below(self, commit_id: str, folder: str) -> Mapping[str, TreeEntry]:
         """Return the entries of a folder and of all folders in it, without the folders; a path that is not a folder lists itself."""

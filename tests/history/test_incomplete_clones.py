@@ -211,3 +211,19 @@ def test_a_missing_blob_is_refused_and_comes_back_by_the_command_that_is_advised
     run_shell(folder, extract_command(caught.value.fix))
     assert count_versions(here) == 20
     capfd.readouterr()
+
+
+@pytest.mark.parametrize("command", [["check"], ["check", "--staged"], ["list"], ["log", "--all"]], ids=" ".join)
+def test_a_commit_without_its_parent_is_not_an_empty_history(upstream_repository: Scratch, command: list[str]) -> None:
+    here = clone(upstream_repository)
+    folder = here.path
+    parent = here.git("rev-parse", "HEAD~1")
+    # Nothing but HEAD names a commit, as after `git fetch URL main && git checkout FETCH_HEAD`.
+    run_shell(folder, "git checkout -q --detach && git remote remove origin && git branch -q -D main")
+    run_shell(folder, "git unpack-objects -q < .git/objects/pack/*.pack; mv .git/objects/pack/*.pack .git/x.pack")
+    run_shell(folder, "rm -f .git/objects/pack/* && git unpack-objects -q < .git/x.pack && rm .git/x.pack")
+    (folder / ".git" / "objects" / parent[:2] / parent[2:]).unlink()
+    here.write({"topics/orders.avsc": record("other")})
+    printed = schemactl(folder, *command, code=1)
+    assert printed.out == ""
+    assert "the approved ref is unknown" in printed.err
