@@ -665,11 +665,14 @@ def _list_writer_steps(
             writer_part = writer_part if index is None else writer_part.branches[index]
         if isinstance(reader_child, Field) and isinstance(writer_part, Record):
             indices_by_name, indices_by_alias = _index_fields(writer_part)
-            names = (reader_child.name, *reader_child.aliases)
-            indices = [indices_by_name[name] for name in names if name in indices_by_name]
-            if reader_child.name in indices_by_alias:
-                indices.append(indices_by_alias[reader_child.name])
-            yield min(indices, default=None)
+            if reader_child.name in indices_by_name:
+                # Clients of some languages know only names.
+                yield indices_by_name[reader_child.name]
+            else:
+                indices = [indices_by_name[alias] for alias in reader_child.aliases if alias in indices_by_name]
+                if reader_child.name in indices_by_alias:
+                    indices.append(indices_by_alias[reader_child.name])
+                yield min(indices, default=None)
         else:
             yield token if type(reader_part) is type(writer_part) else None
 
