@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -235,11 +234,18 @@ def serve(directory: str, config: str | None) -> None:
         lines = text.split("\n")
         if position.line >= len(lines):
             return len(text)
-        ends = [*accumulate(map(count_units, lines[position.line]))]
-        return sum(len(line) + 1 for line in lines[: position.line]) + bisect_right(ends, position.character)
+        start = sum(len(line) + 1 for line in lines[: position.line])
+        line = lines[position.line]
+        if line.isascii():
+            return start + min(position.character, len(line))
+        ends = takewhile(position.character.__ge__, accumulate(map(count_units, line)))
+        return start + sum(1 for _ in ends)
 
     def count_units(text: str) -> int:
         """Count the units of the position encoding that client and server agreed on."""
+        if text.isascii():
+            # pygls counts a line of a megabyte in Python.
+            return len(text)
         units: int = server.workspace.position_codec.client_num_units(text)
         return units
 
@@ -283,14 +289,16 @@ def serve(directory: str, config: str | None) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     async def on_definition(params: types.DefinitionParams) -> types.Location | None:
-        source = await ask(params, find_definition, None)
         place = find_place(params.text_document.uri)
-        if source is None or place is None:
+        if place is None:
             return None
         project, path = place
-        text = (
-            read_buffer(params.text_document.uri) if source.path == path else project.workspace.read_text(source.path)
-        )
+        # The document may change until the answer is there.
+        document = read_buffer(params.text_document.uri)
+        source = await ask(params, find_definition, None)
+        if source is None:
+            return None
+        text = document if source.path == path else project.workspace.read_text(source.path)
         return types.Location(make_uri(project.workspace, source.path), to_range(text or "", source))
 
     @server.feature(
