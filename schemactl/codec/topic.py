@@ -108,7 +108,8 @@ class Codec(BatchDecoder):
         self._decoders: dict[int | None, MessageDecoder] = {}
         self._encoders: dict[tuple[int | None, JsonTimes], MessageEncoder] = {}
         self._columns: dict[int | None, MessageColumns] = {}
-        self._codecs: dict[tuple[int, Options], Codec] = {}
+        self._codecs: dict[tuple[int, bool], Codec] = {}
+        self._width_checked: set[int | None] = set()
         self._for_target: dict[tuple[str, bool], Codec] = {}
 
     def __reduce__(self) -> Any:
@@ -146,7 +147,9 @@ class Codec(BatchDecoder):
             UnknownVersion: the codec has no such version.
         """
         columns = self._make_columns(version).columns
-        check_width(columns.types)
+        if version not in self._width_checked:
+            check_width(columns.types)
+            self._width_checked.add(version)
         return columns
 
     @cached_property
@@ -176,7 +179,7 @@ class Codec(BatchDecoder):
         Raises:
             UnknownVersion: the codec has no such version.
         """
-        return self._get_codec(version, self.options)
+        return self._get_codec(version)
 
     def for_target(self, target: str, *, is_default: bool = False) -> Codec:
         """Return a codec that decodes messages by the version numbers of `target`.
@@ -260,7 +263,7 @@ class Codec(BatchDecoder):
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        validator = self._get_codec(version, replace(self.options, strict=True, loses_nanoseconds=True))
+        validator = self._get_codec(version, is_strict=True)
         try:
             validator.decode_one(payload, version, key)
         except Unreadable:
@@ -270,14 +273,15 @@ class Codec(BatchDecoder):
             if validator.decode_batch(payloads, versions, keys).errors[0].is_valid:
                 raise
 
-    def _get_codec(self, version: int, options: Options) -> Codec:
+    def _get_codec(self, version: int, *, is_strict: bool = False) -> Codec:
         """Return the codec that decodes into the schema of `version`, which is made once."""
         schema = self.schema(version)
-        if (version, options) not in self._codecs:
+        if (version, is_strict) not in self._codecs:
+            options = replace(self.options, strict=True, loses_nanoseconds=True) if is_strict else self.options
             targets = self.targets and {
                 name: on_target and on_target.with_reader(schema) for name, on_target in self.targets.items()
             }
-            self._codecs[version, options] = Codec(
+            self._codecs[version, is_strict] = Codec(
                 self.versions,
                 reader=schema,
                 options=options,
@@ -286,7 +290,7 @@ class Codec(BatchDecoder):
                 targets=targets,
                 kind=self.kind or self._by_number[version].kind,
             )
-        return self._codecs[version, options]
+        return self._codecs[version, is_strict]
 
     def number_written(self, version: int | None = None) -> int | None:
         """Return the version number of encoded messages, or None if the reader's schema is not the schema of a version.

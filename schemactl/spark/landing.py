@@ -487,10 +487,10 @@ def replay_with(session: SparkSession, codec: AnyCodec, path: str | PathLike[str
     read_files = partial(_read_files, folder=folder, schema=pa.schema(map(to_arrow_field, message_struct)))
     messages = map_in_arrow(files, read_files, message_struct)
     landing = prepare_landing(messages, codec, path, {**options, "payload": PAYLOAD})
-    has_transactions = landing.rejected.table.read_columns() is not None
     # The kinds of a topic share the table of rejected messages.
     app = f"{_REPLAY_APP}.{codec.kind}" if codec.kind else _REPLAY_APP
     try:
+        has_transactions = landing.rejected.table.read_columns() is not None
         # Complete a replay that was killed between its two commits.
         last_rows = landing.rows.table.read_last_version(app) or 0
         last_rejected = landing.rejected.table.read_last_version(app) or 0
