@@ -119,7 +119,7 @@ class DriftRequest:
             namespaces = parse_namespaces(scope.namespaces)
             if namespaces is not None:
                 namespaces = frozenset(names.to_target(name) if names.has(name) else name for name in namespaces)
-            registered = registry.list_scope(namespaces)
+            registered = registry.read_scope(namespaces)
             managed_ids = {name.schema_id for name in everything.topics}
             unmanaged = Scope(
                 registered.namespaces - find_scope(everything).namespaces,

@@ -374,11 +374,12 @@ class EmbeddedRegistry(Relaxing):
 
     def read_policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
         """See `Registry.read_policies`."""
-        stored = self.namespace(name) if isinstance(name, NamespaceName) else self.topic(name)
+        with self._database.read():
+            stored = self.namespace(name) if isinstance(name, NamespaceName) else self.topic(name)
         return Policies.of({policy: stored.policies.get(policy) for policy in names}) if stored else Policies()
 
-    def list_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
-        """See `Registry.list_scope`."""
+    def read_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
+        """See `Registry.read_scope`."""
         with self._database.read():
             existing = set(self.namespaces())
             topics = set(self.topics())

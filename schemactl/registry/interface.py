@@ -171,7 +171,7 @@ class Registry(Protocol):
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """Return every stored version of the topic, as `read` does; requires only the permission to produce or consume."""
 
-    def list_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
+    def read_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """Return the existing namespaces, all or those in `namespaces`, and all their topics.
 
         The brokers' own namespaces and topics are left out, and scalable topics are included. A topic with schemas that does

@@ -769,7 +769,7 @@ def test_an_imported_registry_has_nothing_to_apply_and_every_content_once(seed: 
         scratch.flush()
         with closing(EmbeddedRegistry(str(scratch.path / ".schemactl/registry.db"))) as registry:
             Cluster(registry, seed).fill()
-            contents = registry.read(registry.list_scope())
+            contents = registry.read(registry.read_scope())
         run = partial(schemactl, scratch.path)
         run("import", "--commit-each-version")
         # A deletion before the import, or one content twice, took a number; once that is recorded, nothing is left.

@@ -96,7 +96,7 @@ def test_a_number_of_which_nothing_is_recorded_is_rejected(estate: Estate) -> No
     recorded = NUMBERS.replace("foreign: foreign/orders-1.avsc, type: AVRO", "deleted: true")
     estate.scratch.commit({"numbers/local.yaml": recorded})
     with estate.registry() as registry:
-        registry.delete_topic(next(iter(registry.list_scope().topics)))
+        registry.delete_topic(next(iter(registry.read_scope().topics)))
     for number, reason in (
         (1, "was deleted, and its definition was not recorded (uploaded by hand)"),
         (3, "is not a version of local that Git knows (0 to 2): `schemactl drift --target local` shows what it is"),
@@ -293,7 +293,7 @@ def test_nothing_is_written_by_a_version_that_the_target_has_no_number_for() -> 
 def test_a_foreign_number_of_another_type_is_rejected_with_its_type(estate: Estate) -> None:
     info = SchemaInfo(SchemaType.STRING)
     with estate.registry() as registry:
-        topic = next(iter(registry.list_scope().topics))
+        topic = next(iter(registry.read_scope().topics))
         registry.delete_topic(topic)
     assert estate.put(info) == [0]
     estate.scratch.commit(

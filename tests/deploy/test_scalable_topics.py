@@ -50,7 +50,7 @@ def migrate(registry: PulsarRegistry, name: TopicName) -> TopicName:
 
 
 def list_persistent(registry: PulsarRegistry, name: TopicName) -> set[TopicName]:
-    topics = registry.list_scope(frozenset({name.namespace_name})).topics
+    topics = registry.read_scope(frozenset({name.namespace_name})).topics
     return {topic for topic in topics if topic.domain == "persistent"}
 
 
@@ -123,7 +123,7 @@ def test_undeclared_scalable_topics_are_shown_and_imported(estate: EstateOnPulsa
     migrate(registry, moved)
     create_scalable(registry, new)
     assert registry.list_scalable_topics([estate.topic.namespace_name]) == {moved.scalable, new.scalable}
-    assert {moved.scalable, new.scalable} <= registry.list_scope(frozenset({new.namespace_name})).topics
+    assert {moved.scalable, new.scalable} <= registry.read_scope(frozenset({new.namespace_name})).topics
     namespace = str(estate.topic.namespace_name)
     differences = run_json(estate, "drift", "--unmanaged", "--namespace", namespace)["differences"]
     assert {str(new.scalable), str(moved.scalable)} <= {item.get("topic") for item in differences}

@@ -132,9 +132,9 @@ def test_everything_is_listed_by_namespace(registry: Registry, orders: TopicName
     registry.create_topic(clicks, None)
     registry.put_schema(clicks, STRING)
     registry.create_topic(orders, 4)
-    assert {sales, other} <= registry.list_scope().namespaces
-    assert {orders, clicks} <= registry.list_scope().topics
-    assert registry.list_scope(frozenset({other, replace(sales, name="none")})) == Scope(
+    assert {sales, other} <= registry.read_scope().namespaces
+    assert {orders, clicks} <= registry.read_scope().topics
+    assert registry.read_scope(frozenset({other, replace(sales, name="none")})) == Scope(
         frozenset({other}), frozenset({clicks})
     )
 

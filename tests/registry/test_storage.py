@@ -127,7 +127,7 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
             (1, None),
         ]
         assert list(catalog.namespaces) == [SALES]
-        assert registry.list_scope() == Scope(frozenset({SALES}), frozenset({ORDERS}))
+        assert registry.read_scope() == Scope(frozenset({SALES}), frozenset({ORDERS}))
     assert (tmp_path / "my schemas").is_dir()
     assert (tmp_path / "metadata.db").is_file()
 
@@ -169,7 +169,7 @@ def test_a_registry_in_memory_is_gone_with_it(tmp_path: Path) -> None:
         registry.create_namespace(SALES)
         assert registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING)) == 0
     with closing(open_storage("memory:", tmp_path)) as registry:
-        assert registry.list_scope() == Scope(frozenset(), frozenset())
+        assert registry.read_scope() == Scope(frozenset(), frozenset())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
@@ -33,7 +33,9 @@ _MAX_SHOWN = 200
 _LONGEST_LIFETIME_S = 10 * 365 * 86_400.0
 _YEAR_10000_S = 253_402_300_800
 
-_VALIDITY = re.compile(rb"\x30[\x1e-\x22](?:\x17\x0d\d{12}Z|\x18\x0f\d{14}Z)(?:\x17\x0d(\d{12})Z|\x18\x0f(\d{14})Z)")
+_VALIDITY: Final = re.compile(
+    rb"\x30[\x1e-\x22](?:\x17\x0d\d{12}Z|\x18\x0f\d{14}Z)(?:\x17\x0d(\d{12})Z|\x18\x0f(\d{14})Z)"
+)
 """The Validity of a certificate in DER (RFC 5280, section 4.1.2.5)."""
 
 

@@ -266,8 +266,8 @@ class PulsarRegistry(Relaxing):
         """See `Registry.versions`."""
         return schemas.read_versions(self._connection, topic)
 
-    def list_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
-        """See `Registry.list_scope`. A topic that has schemas but does not exist cannot be listed."""
+    def read_scope(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
+        """See `Registry.read_scope`. A topic that has schemas but does not exist cannot be listed."""
         selected = namespaces if namespaces is not None else frozenset(self._list_namespaces())
 
         def list_topics(name: NamespaceName) -> tuple[NamespaceName, list[TopicName]] | None:

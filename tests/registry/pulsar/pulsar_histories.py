@@ -104,8 +104,8 @@ class History:
 
 def read_state(registry: Registry, history: History) -> dict[str, Any]:
     """Return the state of the registry, without times and commit properties."""
-    catalog = registry.read(registry.list_scope(frozenset({history.space})))
-    gone = registry.read(replace(registry.list_scope(frozenset()), topics=history.deleted))
+    catalog = registry.read(registry.read_scope(frozenset({history.space})))
+    gone = registry.read(replace(registry.read_scope(frozenset()), topics=history.deleted))
     state = {"policies": in_force(catalog.namespaces[history.space].policies)}
     for topic in {**catalog.topics, **gone.topics}.values():
         assert [version.number for version in topic.versions] == list(range(len(topic.versions)))

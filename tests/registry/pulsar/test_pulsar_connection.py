@@ -307,7 +307,7 @@ def test_json_of_another_shape_is_one_clear_error(value: Any) -> None:
 def test_a_namespace_with_a_cluster_in_its_name_is_passed_over() -> None:
     answers = {"/tenants": ["shop"], "/namespaces/shop": ["shop/west/sales", "shop/sales"]}
     with registry_of(lambda request: respond_json(answers.get(request.path, []))) as (_, registry):
-        assert registry.list_scope().namespaces == {ORDERS.namespace_name}
+        assert registry.read_scope().namespaces == {ORDERS.namespace_name}
 
 
 def test_an_address_with_a_path_keeps_it() -> None:

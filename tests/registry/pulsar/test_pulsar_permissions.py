@@ -81,7 +81,7 @@ def test_a_tenants_administrator_makes_no_tenants(strict: brokers.Broker, tenant
     boss.restore(clicks)
     assert boss.describe_retained_messages(clicks) == ""
     assert boss.delete_schema(clicks) == 1
-    assert set(boss.list_scope(frozenset({web})).topics) == {clicks}
+    assert set(boss.read_scope(frozenset({web})).topics) == {clicks}
     catalog = boss.read(Scope(frozenset({web}), frozenset({clicks})))
     assert catalog.topics[clicks].partitions == 3
     # On 5.0 an administrator of a tenant cannot even list the clusters.
@@ -100,7 +100,7 @@ def test_role_of_a_client_cannot_read_policies_and_the_error_names_the_permissio
         client.read(Scope(frozenset({sales}), frozenset()))
     assert "schemactl docs reference/targets" in raised.value.fix
     assert client.get_schema(orders) is None
-    assert client.list_scope(frozenset({sales})).namespaces == {sales}
+    assert client.read_scope(frozenset({sales})).namespaces == {sales}
     client.close()
 
 
