@@ -73,7 +73,7 @@ class CheckReport:
         target: the only checked target, or empty if all targets were checked.
         targets: the release of each checked target, by name.
         texts: the text of each file with a finding, by path, for excerpts.
-        decided: whether the files could be read; if not, the findings give the reasons, and nothing else is known.
+        error_command: the command that an error ended; the findings have the error, and nothing else is known.
     """
 
     release: Release
@@ -89,7 +89,7 @@ class CheckReport:
     settings: str = "schemactl.yaml"
     target: str = ""
     targets: Mapping[str, Release] = field(default_factory=dict)
-    decided: bool = True
+    error_command: Literal["check", "lint"] | None = None
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -109,9 +109,16 @@ class CheckReport:
         return checks_by_topic
 
     @property
+    def decided(self) -> bool:
+        """Whether the files could be read."""
+        return self.error_command is None
+
+    @property
     def command(self) -> Literal["check", "lint"]:
         """The command that prints the whole report."""
-        return "check" if self.base or not self.decided else "lint"
+        if self.error_command:
+            return self.error_command
+        return "check" if self.base else "lint"
 
     @property
     def is_partial(self) -> bool:
@@ -273,13 +280,13 @@ def join_client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...
     return tuple(impacts_by_name.values())
 
 
-def make_undecided_report(error: SchemactlError) -> CheckReport:
-    """Return the report of a check that `error` ended, which replaces the file of an earlier run."""
+def make_undecided_report(error: SchemactlError, command: Literal["check", "lint"] = "check") -> CheckReport:
+    """Return the report of a command that `error` ended, which replaces the file of an earlier run."""
     problems = error.problems if isinstance(error, DeclarationError) else ()
     findings = [make_undecided_finding(problem.source, problem.message, problem.fix) for problem in problems] or [
         make_undecided_finding(error.source, error.message, error.fix)
     ]
-    return CheckReport(Release.R4_0, "", 0, findings=tuple(findings), decided=False)
+    return CheckReport(Release.R4_0, "", 0, findings=tuple(findings), error_command=command)
 
 
 def make_undecided_finding(source: Source | None, message: str, fix: str, topic: TopicName | None = None) -> Finding:

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from schemactl.cli.context import Context
+from schemactl.cli.context import Context, print_error
 from schemactl.cli.parser import COMMANDS, build_parser, expand_help, find_command, load_command
 from schemactl.core.deadline import PARALLEL, run_within
-from schemactl.core.errors import DeclarationError, MissingProject, SchemactlError, UsageError
+from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.terminal import CleanStream, is_color_enabled
 
 __all__ = ["COMMANDS", "Context", "build_parser", "main"]
@@ -94,16 +94,18 @@ def _run(arguments: list[str]) -> int:
                     code = run_with_result(run, args, context)
                 else:
                     code = run(args, context)
-            except MissingProject as error:
+            except SchemactlError as error:
                 context.advise_restoring(error)
+                # Wrong usage changes no file.
+                if getattr(args, "render_error", None) and not isinstance(error, UsageError):
+                    from schemactl.cli.report_files import write_error_report
+
+                    write_error_report(error, args, context)
                 raise
         print(end="", flush=True)
     except SchemactlError as error:
         _print_traceback(debug=debug)
-        # A line that starts with its location can be clicked in most terminals and editors.
-        has_location = error.source is not None or isinstance(error, DeclarationError)
-        print(error if has_location else f"schemactl: {error}", file=sys.stderr)
-        return error.exit_code
+        return print_error(error)
     except BrokenPipeError:
         # The reader of the output has ended, as in `schemactl log | head`.
         _discard_output()

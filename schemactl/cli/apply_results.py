@@ -229,9 +229,11 @@ class ApplyRecord:
         self._file = None
         numbers: list[Json] | None = None
         if self._git is not None:
+            registered = None
             # The file has no numbers if the registry cannot be read.
             with suppress(SchemactlError):
                 registered = registry.read(self._ready.plan.scope)
+            if registered is not None:
                 git = self._ready.target.add_registered_versions(self._git, registered)
                 numbers = topic_values(git=git, registry=registered)
         write_json(make_result_document(result, self._run, numbers), self._path, below=self._context.top)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_timeout
-from schemactl.cli.report_files import Outputs, add_formats, parse_outputs, write_check_error_report, write_report
+from schemactl.cli.report_files import Outputs, add_formats, parse_outputs, render_check_error, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths
 from schemactl.core.deadline import DEFAULT_S
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
@@ -63,7 +63,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         action="append",
     )
     add_paths(parser)
-    add_formats(parser, CHECK_FORMATS)
+    add_formats(parser, CHECK_FORMATS, render_check_error)
     add_filters(parser)
     add_options(
         parser,
@@ -94,31 +94,30 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
 
     # Git does not tell hooks whether the commit replaces HEAD, so the user states it.
     is_amend = args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
-    with write_check_error_report(outputs, context):
-        request = CheckRequest(
-            context.directory,
-            context.config,
-            staged=args.staged,
-            approved_ref=args.base,
-            amend=is_amend,
-            topics=tuple(args.topic),
-            namespaces=tuple(args.namespace),
-            paths=resolve_paths(args.path, context),
-            strict=args.strict,
-            target=args.target,
+    request = CheckRequest(
+        context.directory,
+        context.config,
+        staged=args.staged,
+        approved_ref=args.base,
+        amend=is_amend,
+        topics=tuple(args.topic),
+        namespaces=tuple(args.namespace),
+        paths=resolve_paths(args.path, context),
+        strict=args.strict,
+        target=args.target,
+    )
+    if args.fix or args.diff:
+        report = _fix(request, args, context, outputs)
+    else:
+        report = check_project(
+            request,
+            context.deadline,
+            progress=context.reading_history(),
+            note=context.note,
+            repository=context.repository,
         )
-        if args.fix or args.diff:
-            report = _fix(request, args, context, outputs)
-        else:
-            report = check_project(
-                request,
-                context.deadline,
-                progress=context.reading_history(),
-                note=context.note,
-                repository=context.repository,
-            )
-        context.deadline.begin("writing the report")
-        write_report(partial(render_check, report, notes=args.notes, folder=context.top), outputs, context)
+    context.deadline.begin("writing the report")
+    write_report(partial(render_check, report, notes=args.notes, folder=context.top), outputs, context)
     if report.is_partial:
         return SchemactlError.exit_code
     is_failing = report.count("error") > 0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.core.deadline import PARALLEL, Deadline
+from schemactl.core.errors import DeclarationError, HistoryError, MissingProject, SchemactlError
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, on_one_line, wrap_text
 
 if TYPE_CHECKING:
@@ -120,9 +121,8 @@ class Context:
         if not self.quiet:
             print(text)
 
-    def advise_restoring(self, error: BaseException) -> None:
+    def advise_restoring(self, error: SchemactlError) -> None:
         """Change the fix of a missing project file to the command that restores it, if Git has it."""
-        from schemactl.core.errors import HistoryError, MissingProject
         from schemactl.declare.project import PROJECT_FILE
 
         if not isinstance(error, MissingProject) or error.is_restorable:
@@ -341,6 +341,14 @@ class JsonProgress:
             # Several threads print, so a line is one call.
             sys.stderr.write(json.dumps(value) + "\n")
             sys.stderr.flush()
+
+
+def print_error(error: SchemactlError) -> int:
+    """Print an error to standard error and return its exit code."""
+    # A line that starts with its location can be clicked in most terminals and editors.
+    has_location = error.source is not None or isinstance(error, DeclarationError)
+    print(error if has_location else f"schemactl: {error}", file=sys.stderr)
+    return error.exit_code
 
 
 class Progress:

@@ -10,11 +10,12 @@ from schemactl.cli.context import Context
 from schemactl.cli.drift_acceptance import accept_drift
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
+    Render,
     TargetDocument,
     add_formats,
     make_target_reports,
     parse_outputs,
-    write_target_error_report,
+    render_target_error,
     write_target_reports,
 )
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
@@ -49,7 +50,7 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
     add_targets(parser)
     add_filters(parser)
     add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
-    add_formats(parser, TARGET_FORMATS)
+    add_formats(parser, TARGET_FORMATS, _render_error)
     add_parallel(parser)
     add_timeout(parser)
     add_options(
@@ -63,6 +64,11 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
         "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; an accepted "
         "version number has no last day; requires --accept",
     )
+
+
+def _render_error(error: SchemactlError, args: argparse.Namespace, context: Context) -> Render | None:
+    """Return the renderer of an error of the report, which `drift --accept` does not write."""
+    return None if args.accept else render_target_error(error, args, context)
 
 
 def run_drift(args: argparse.Namespace, context: Context) -> int:
@@ -89,10 +95,7 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     from schemactl.report.drift import make_drift_report, make_short_drift_report
     from schemactl.report.drift_json import make_drift_document
 
-    with (
-        write_target_error_report("drift", selection, outputs, context),
-        open_targets(selection, context, prints_notes=False) as targets,
-    ):
+    with open_targets(selection, context, prints_notes=False) as targets:
         last_applies = {target.name: read_last_apply(target.place, (), target.context) for target in targets.targets}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         results = find_drifts(targets, scope)

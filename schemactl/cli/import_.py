@@ -20,7 +20,7 @@ from schemactl.cli.target_selection import choose_approved_target
 from schemactl.cli.topic_selection import add_selection, parse_namespaces
 from schemactl.core.atomic_files import write
 from schemactl.core.catalog import Catalog
-from schemactl.core.errors import HistoryError, MissingProject, SchemactlError, UsageError, join_first
+from schemactl.core.errors import DeclarationError, HistoryError, MissingProject, SchemactlError, UsageError, join_first
 from schemactl.core.names import NamespaceName, TargetNames, select_known_topics
 from schemactl.core.policies import SETTINGS
 from schemactl.core.project import Project, Target
@@ -132,13 +132,18 @@ def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path)
     from schemactl.declare import project as declare_project
     from schemactl.registry import url
 
+    two_registries = "--registry requires a repository without project file; this project file has targets"
     try:
         project, _ = declare_project.load_project(context.directory, context.config)
     except MissingProject:
         pass
+    except DeclarationError as error:
+        if args.registry:
+            raise UsageError(two_registries) from error
+        raise
     else:
         if args.registry:
-            raise UsageError("--registry requires a repository without project file; this project file has targets")
+            raise UsageError(two_registries)
         return project, False
     if not args.registry:
         raise UsageError(
@@ -173,7 +178,7 @@ def _read_registry(args: argparse.Namespace, registry: Registry, target: Target)
     from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.registry.interface import Scope
 
-    registered = registry.list_scope(parse_namespaces(args.namespace))
+    registered = registry.read_scope(parse_namespaces(args.namespace))
     topics = select_known_topics(
         frozenset(registered.topics),
         args.topic,
@@ -322,7 +327,6 @@ def _print_next_steps(
 
 
 def _count_text(imported: ImportResult) -> str:
-
     namespaces, topics = imported.counts
     return f"{format_count(namespaces, 'namespace')} and {format_count(topics, 'topic')}"
 

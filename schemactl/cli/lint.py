@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli.context import Context
+from schemactl.cli.context import Context, print_error
 from schemactl.cli.parser import add_options
-from schemactl.cli.report_files import add_formats, parse_outputs, write_check_error_report, write_report
+from schemactl.cli.report_files import add_formats, parse_outputs, render_check_error, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths, select_readable
 from schemactl.core.errors import NEGATIVE, HistoryError
 from schemactl.core.wording import format_count
@@ -42,7 +42,7 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
         "--staged: the index, not the working tree",
         "--fix: edit the files if readers and writers of both versions stay compatible; other problems remain",
     )
-    add_formats(parser, CHECK_FORMATS)
+    add_formats(parser, CHECK_FORMATS, render_check_error)
     add_paths(parser)
     add_filters(parser)
     add_options(parser, "--strict: warnings also fail")
@@ -60,26 +60,25 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     from schemactl.declare.rewriting import write_files
 
     outputs = parse_outputs(args.format, CHECK_FORMATS)
-    with write_check_error_report(outputs, context):
-        files, project, top = choose_files(args, context)
-        declared = reader.read(files, project)
-        with suppress(HistoryError):  # Outside of a repository, no file can be restored.
-            declared = advise_restoring(context.repository, declared)
-        paths = resolve_paths(args.path, context) if args.path else ()
-        selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
-        report, linted = lint(declared, project, selected)
-        if args.fix and (contents := apply_harmless_edits(files, project, declared, linted)):
-            write_files(top, contents)
-            for path in sorted(contents):
-                context.say(f"fixed {path}")
-            # Report the findings that remain.
-            old_count = len(report.causes)
-            report, _ = lint(reader.read(files, project), project, selected)
-            fixed_count = format_count(old_count - len(report.causes), "finding")
-            context.say(f"{fixed_count} fixed{_describe_git_diff(contents, top, context)}")
-        write_report(partial(render_check, report), outputs, context)
+    files, project, top = choose_files(args, context)
+    declared = reader.read(files, project)
+    with suppress(HistoryError):  # Outside of a repository, no file can be restored.
+        declared = advise_restoring(context.repository, declared)
+    paths = resolve_paths(args.path, context) if args.path else ()
+    selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
+    report, linted = lint(declared, project, selected)
+    if args.fix and (contents := apply_harmless_edits(files, project, declared, linted)):
+        write_files(top, contents)
+        for path in sorted(contents):
+            context.say(f"fixed {path}")
+        # Report the findings that remain.
+        old_count = len(report.causes)
+        report, _ = lint(reader.read(files, project), project, selected)
+        fixed_count = format_count(old_count - len(report.causes), "finding")
+        context.say(f"{fixed_count} fixed{_describe_git_diff(contents, top, context)}")
+    write_report(partial(render_check, report), outputs, context)
     if error:
-        raise error
+        return print_error(error)
     return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
 
 

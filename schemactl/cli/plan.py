@@ -16,11 +16,12 @@ from schemactl.cli.context import Context
 from schemactl.cli.parallel_targets import load_catalog, run_for_each_target
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
+    Render,
     TargetDocument,
     add_formats,
     make_target_reports,
     parse_outputs,
-    write_target_error_report,
+    render_target_error,
     write_target_reports,
 )
 from schemactl.cli.target_selection import (
@@ -117,7 +118,7 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
         "equals the digest of the plan after a squash",
     )
     add_options(parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`")
-    add_formats(parser, TARGET_FORMATS)
+    add_formats(parser, TARGET_FORMATS, _render_error)
     add_options(
         parser,
         "--summary: only the sums, and skipped topics",
@@ -144,6 +145,11 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         "--results FILE...: for `after`: the result of another target's last apply, or a folder of TARGET.json; used "
         "if that target's registry does not respond; must not be tracked by Git",
     )
+
+
+def _render_error(error: SchemactlError, args: argparse.Namespace, context: Context) -> Render | None:
+    """Return the renderer of an error of the report, which `plan show` does not write."""
+    return None if args.action else render_target_error(error, args, context)
 
 
 def run_plan(args: argparse.Namespace, context: Context) -> int:
@@ -182,10 +188,7 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
             code = NEGATIVE
         return (make_target_report(plan, digest), json_value), code
 
-    with (
-        write_target_error_report("plan", selection, outputs, context),
-        make_plans(selection, args, context) as (targets, plans_by_target),
-    ):
+    with make_plans(selection, args, context) as (targets, plans_by_target):
         documents, codes = make_target_reports("plan", plans_by_target, make_document)
         write_target_reports(documents, outputs, context)
     return targets.exit_code(codes)
@@ -245,7 +248,10 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
 def make_plans(
     selection: TargetSelection, args: argparse.Namespace, context: Context
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
-    """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
+    """Open the targets, and yield them with the plan for each by name, or the error that prevented it.
+
+    Changes that are not committed, or not approved yet, are noted, because a plan does not have them.
+    """
     from schemactl.declare.files import shown
 
     with open_targets(selection, context, at=args.at, base=args.base, prints_notes=False) as targets:
@@ -254,9 +260,9 @@ def make_plans(
             if files := approved.list_uncommitted_files():
                 changes = format_count(len(files), "file has changes", "files have changes")
                 context.note(f"{changes} that are not committed, and not in this plan: {join_first(files)}")
-            head = context.repository.commit("HEAD")
             # A user on a branch may expect its changes in the plan.
-            if head and not (args.at or args.base):
+            head = None if args.at or args.base else context.repository.commit("HEAD")
+            if head:
                 with suppress(HistoryError):
                     if files := approved.list_unapproved_files(head):
                         names = "".join(f" --target {quote(target.name)}" for target in targets.targets)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,12 +14,10 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.atomic_files import write
-from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
 
 if TYPE_CHECKING:
-    from schemactl.cli.target_selection import TargetSelection
     from schemactl.core.json_values import Json
     from schemactl.report.document import TargetReport
 
@@ -29,6 +26,9 @@ T = TypeVar("T")
 Render = Callable[..., str | Iterable[str]]
 """Returns a report in the format of its first argument, whole or in pieces; see `write_report`."""
 
+RenderError = Callable[[SchemactlError, argparse.Namespace, Context], Render | None]
+"""Returns the renderer of an error that ended a command, or None if its arguments ask for something else than the report."""
+
 Outputs = list[tuple[str, str | None]]
 """Formats with their files; None is standard output."""
 
@@ -36,13 +36,16 @@ TargetDocument = tuple["TargetReport", "Json"]
 """The report on a target, and its JSON."""
 
 
-def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None:
-    """Add the option --format, which selects one or more of `formats`."""
+def add_formats(
+    parser: argparse.ArgumentParser, formats: Iterable[str], render_error: RenderError | None = None
+) -> None:
+    """Add the option --format, which selects one or more of `formats`, and how to render an error that ends the command in them."""
     add_options(
         parser,
         f"--format FORMAT[=FILE]: {', '.join(formats)}; may be repeated; all but one need a file (default: text)",
         action="append",
     )
+    parser.set_defaults(formats=formats, render_error=render_error)
 
 
 def parse_outputs(entries: list[str] | None, formats: Iterable[str]) -> Outputs:
@@ -91,53 +94,30 @@ def make_target_reports(
     return reports, codes
 
 
-@contextmanager
-def write_error_report(
-    outputs: Outputs, context: Context, make_render: Callable[[SchemactlError], Render]
-) -> Iterator[None]:
-    """Write an error that ends the command in each of the formats, so that no file keeps the report of an earlier run.
+def render_check_error(error: SchemactlError, args: argparse.Namespace, context: Context) -> Render:
+    """Return the renderer of the error that ended `check` or `lint`: its report has no verdict."""
+    del context
+    from schemactl.checks.check_report import make_undecided_report
+    from schemactl.report import render_check
 
-    Wrong usage changes no file. `make_render` returns the renderer of the error.
-    """
-    try:
-        yield
-    except UsageError:
-        raise
-    except (SchemactlError, OutOfTime) as raised:
-        error = raised if isinstance(raised, SchemactlError) else SchemactlError(raised.message, fix=raised.fix)
-        # Another alarm must not interrupt the report.
-        context.deadline.end()
-        context.advise_restoring(error)
-        # Standard error has the text already.
-        error_outputs: Outputs = [(name, path) for name, path in outputs if path or name != "text"]
-        if error_outputs:
-            write_report(make_render(error), error_outputs, context)
-        raise error from raised.__cause__
+    return partial(render_check, make_undecided_report(error, args.command))
 
 
-def write_check_error_report(outputs: Outputs, context: Context) -> AbstractContextManager[None]:
-    """Return the context of `write_error_report` for `check` and `lint`: the report has no verdict."""
-
-    def make_render(error: SchemactlError) -> Render:
-        from schemactl.checks.check_report import make_undecided_report
-        from schemactl.report import render_check
-
-        return partial(render_check, make_undecided_report(error))
-
-    return write_error_report(outputs, context, make_render)
-
-
-def write_target_error_report(
-    command: Literal["plan", "drift"], selection: TargetSelection, outputs: Outputs, context: Context
-) -> AbstractContextManager[None]:
-    """Return the context of `write_error_report` for a command that reports on targets."""
+def render_target_error(error: SchemactlError, args: argparse.Namespace, context: Context) -> Render:
+    """Return the renderer of the error that ended `plan` or `drift`, for each of the targets."""
+    from schemactl.cli.target_selection import TargetSelection
     from schemactl.report import render_target_reports
 
-    def make_render(error: SchemactlError) -> Render:
-        documents = [make_failure_report(command, name, error) for name in selection.guess_names(context)]
-        return partial(render_target_reports, documents)
+    names = TargetSelection.from_arguments(args).guess_names(context) or ["schemactl"]
+    return partial(render_target_reports, [make_failure_report(args.command, name, error) for name in names])
 
-    return write_error_report(outputs, context, make_render)
+
+def write_error_report(error: SchemactlError, args: argparse.Namespace, context: Context) -> None:
+    """Write the error that ended a command with a report in each of its formats, so that no file keeps the report of an earlier run."""
+    # Standard error has the text already.
+    outputs = [(name, path) for name, path in parse_outputs(args.format, args.formats) if path or name != "text"]
+    if outputs and (render := args.render_error(error, args, context)):
+        write_report(render, outputs, context)
 
 
 def write_target_reports(documents: Sequence[TargetDocument], outputs: Outputs, context: Context) -> None:

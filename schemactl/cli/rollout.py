@@ -123,7 +123,6 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
 
 
 def _rollout_value(rollout: Rollout) -> dict[str, Any]:
-
     return {
         "version": rollout.version,
         "version_if_rebased": rollout.version if rollout.number_after_rebase is None else rollout.number_after_rebase,

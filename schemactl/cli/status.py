@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from schemactl.cli.apply_results import NamedResults
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
-from schemactl.cli.report_files import Render, add_formats, parse_outputs, write_error_report, write_report
+from schemactl.cli.report_files import Render, add_formats, parse_outputs, write_report
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.target_selection import ChosenTarget, OpenTarget, TargetSelection, add_targets, open_targets
 from schemactl.cli.waiting_topics import find_waiting_topics
@@ -48,7 +48,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
         "--unmanaged: count also namespaces and topics that Git never declared",
         "--all-topics: show the versions of all topics, not only versions that differ between targets or from Git",
     )
-    add_formats(parser, STATUS_FORMATS)
+    add_formats(parser, STATUS_FORMATS, _render_error)
     add_options(
         parser,
         "--results PATH...: the result of a target's last apply, as `apply --result FILE` wrote it, or a folder of TARGET.json; may be "
@@ -67,9 +67,7 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
     from schemactl.deploy.status import StatusReport, TargetStatus, UnknownStatus
 
     outputs = parse_outputs(args.format, STATUS_FORMATS)
-    selection = TargetSelection.from_arguments(args)
-    if selection.names == [None]:
-        selection = TargetSelection(are_all=True)
+    selection = _select_targets(args)
 
     def stop(error: KeyboardInterrupt | OutOfTime) -> bool:
         """Stop waiting when the time is up; targets that have not responded become rows with that error."""
@@ -78,14 +76,7 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
         context.deadline.end()
         return False
 
-    def make_unknown_report(error: SchemactlError) -> Render:
-        unknown = tuple(UnknownStatus(name, str(error)) for name in selection.guess_names(context))
-        return partial(render_status, StatusReport(int(time.time()), unknown))
-
-    with (
-        write_error_report(outputs, context, make_unknown_report),
-        open_targets(selection, context, as_rows=True, prints_notes=False) as targets,
-    ):
+    with open_targets(selection, context, as_rows=True, prints_notes=False) as targets:
         targets_by_name = {target.name: target for target in targets.targets}
         last_applies = {
             name: read_last_apply(target.place, args.results, context) for name, target in targets_by_name.items()
@@ -132,3 +123,16 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
     if report.known != report.targets:
         return SchemactlError.exit_code
     return CHANGES if args.detailed_exitcode and any(status.is_changed for status in report.known) else 0
+
+
+def _select_targets(args: argparse.Namespace) -> TargetSelection:
+    selection = TargetSelection.from_arguments(args)
+    return TargetSelection(are_all=True) if selection.names == [None] else selection
+
+
+def _render_error(error: SchemactlError, args: argparse.Namespace, context: Context) -> Render:
+    """Return the renderer of the error that ended the command: the status of each target is unknown."""
+    from schemactl.deploy.status import StatusReport, UnknownStatus
+
+    unknown = tuple(UnknownStatus(name, str(error)) for name in _select_targets(args).guess_names(context))
+    return partial(render_status, StatusReport(int(time.time()), unknown))

@@ -398,7 +398,7 @@ class TargetSelection(NamedTuple):
         return self.are_all or len(self.names) > 1
 
     def guess_names(self, context: Context) -> list[str]:
-        """Return the names for the report of an error: without names, those in the working tree's project file, if it can be read."""
+        """Return the names for the report of an error: without names, those in the working tree's project file, if it can be read and says which."""
         names = [] if self.are_all else [name for name in self.names if name is not None]
         if names:
             return names
@@ -408,7 +408,7 @@ class TargetSelection(NamedTuple):
             targets = load_project(context.directory, context.config)[0].targets
         except SchemactlError:
             targets = {}
-        return [*targets] if (self.are_all and targets) or len(targets) == 1 else ["schemactl"]
+        return [*targets] if self.are_all or len(targets) == 1 else []
 
     def require_one(self, option: str, instead: Callable[[str], str]) -> None:
         """Raise UsageError if there are several targets, because `option` works for one.

@@ -185,7 +185,6 @@ def _make_contract(
     policies: PoliciesInForce | None,
     release: Release,
 ) -> Contract:
-
     live_versions = get_live_versions(versions)
     if not live_versions:
         raise SchemactlError(f"{name} has no approved schema", fix="declare one, and merge it")

@@ -81,7 +81,7 @@ class Snippets:
 
 
 def find_service_url(target: Target | None) -> str:
-    """Return the address for clients of a target: its label `service_url`, else the default port of its registry's host."""
+    """Return the address for clients of a target with an HTTP registry: its label `service_url`, else the default port of its registry's host."""
     if target is None:
         return "pulsar://localhost:6650"
     if address := target.labels.get("service_url"):

@@ -144,10 +144,15 @@ def shorten_cell(text: str) -> str:
     return _CHANGED_NUMBERS.sub(r"v\1 → v\2", text.removeprefix("persistent://").replace(", persistent://", ", "))
 
 
+def describe_undecided(report: CheckReport) -> str:
+    """Return the sentence about a command that an error ended."""
+    return "The linter could not decide" if report.command == "lint" else "The check could not decide"
+
+
 def summarize_check(report: CheckReport) -> str:
     """Return a one-line summary of the report."""
     if not report.decided:
-        return f"The check could not decide: {format_count(len(report.findings), 'problem')}."
+        return f"{describe_undecided(report)}: {format_count(len(report.findings), 'problem')}."
     if report.command == "lint":
         counts = [*_count_causes(report, "error"), *_count_causes(report, "warning")]
         return f"{format_count(report.checked, 'topic')} linted: {', '.join(counts) or 'all fine'}."

@@ -153,7 +153,9 @@ def render_concise(report: CheckReport, *, color: bool = False) -> str:
 
 def _render_cause(cause: ShownCause, screen: _Screen) -> str:
     primary, style = cause.primary_finding, _COLORS[cause.level]
-    rule = paint_link(screen.paint(primary.rule, style), find_page(primary.rule), color=screen.color)
+    rule = screen.paint(primary.rule, style)
+    if screen.color:
+        rule = paint_link(rule, find_page(primary.rule), color=True)
     bracket, end = screen.paint(f"{cause.level}[", style), screen.paint("]", style)
     head = screen.wrap(f"{bracket}{rule}{end}: {screen.paint(cause.title, 'bold')}", "  ")
     lines = [head]

@@ -12,6 +12,7 @@ from schemactl.core.findings import DataState, Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
+from schemactl.report.check import describe_undecided
 
 if TYPE_CHECKING:
     from schemactl.report.check import Shade
@@ -58,7 +59,7 @@ class Headline(NamedTuple):
 def make_headline(report: CheckReport) -> Headline:
     """Return who breaks: declared consumers first, else readers, else the errors of the change."""
     if not report.decided:
-        return Headline("bad", "The check could not decide", (format_count(len(report.findings), "problem"),))
+        return Headline("bad", describe_undecided(report), (format_count(len(report.findings), "problem"),))
     if report.command == "lint":
         errors, warnings = report.count("error"), report.count("warning")
         counts = [format_count(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count]

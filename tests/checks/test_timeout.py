@@ -39,7 +39,7 @@ def changed_repository(tmp_path: Path) -> Scratch:
     scratch_repository = Scratch(tmp_path / "r")
     scratch_repository.commit(
         {
-            "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
+            "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\ntargets: {local: {registry: 'sqlite:registry.db'}}\n",
             "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": record("id"),
         }
@@ -224,3 +224,24 @@ def test_an_import_is_not_left_half_done(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(SchemactlError, match=r"gave up after 0\.05 s"):
         run_within(0.05, import_and_sleep)
     assert sys.modules["slow_module"].is_whole
+
+
+@pytest.mark.parametrize("limit_s", [1e-06, 0.1, 0.2])
+@pytest.mark.parametrize("command", ["check", "plan", "drift", "status"])
+def test_report_files_have_the_time_limit_instead_of_an_earlier_report(
+    changed_repository: Scratch, command: str, limit_s: float
+) -> None:
+    file = changed_repository.path / "report.json"
+    file.write_text("of an earlier run")
+    done = run(changed_repository, command, "--format", f"json={file}", "--timeout", str(limit_s))
+    assert file.read_text() != "of an earlier run"
+    if done.code == ERROR:
+        assert "gave up after" in file.read_text()
+
+
+def test_the_report_of_a_failed_lint_is_marked_as_of_lint(changed_repository: Scratch) -> None:
+    changed_repository.write({"schemactl.yaml": "version: 2\n"})
+    done = run(changed_repository, "lint", "--format", "markdown=lint.md")
+    assert done.code == ERROR
+    first_line, *_ = (changed_repository.path / "lint.md").read_text().splitlines()
+    assert first_line == "<!-- schemactl:report:lint -->"
