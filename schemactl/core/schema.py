@@ -212,7 +212,7 @@ def get_live_versions(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion,
 
 
 def find_by_number(versions: Iterable[SchemaVersion], number: int | None) -> SchemaVersion | None:
-    """Return the version with this number; numbers can have gaps, so it is no position."""
+    """Return the version with this number; numbers can have gaps, so a number is not an index."""
     return next((version for version in versions if version.number == number), None)
 
 

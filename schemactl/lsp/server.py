@@ -293,7 +293,7 @@ def serve(directory: str, config: str | None) -> None:
         if place is None:
             return None
         project, path = place
-        # The document may change until the answer is there.
+        # The document may change before the answer comes.
         document = read_buffer(params.text_document.uri)
         source = await ask(params, find_definition, None)
         if source is None:
