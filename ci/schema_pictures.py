@@ -140,7 +140,7 @@ def draw_environments(
     Args:
         title: the title.
         targets: the names of the targets.
-        topics: by topic, the newest version in Git, and the version of each target as Git counts; None is no version.
+        topics: by topic, the newest version in Git, and the version of each target as Git counts; None without a version.
     """
     left = 24 + 8 * max((len(topic) for topic in topics), default=0)
     step = 120

@@ -262,7 +262,6 @@ class Context:
         Raises:
             HistoryError: if a sparse checkout omits files of the project.
         """
-        from schemactl.core.errors import HistoryError
         from schemactl.declare.files import WorktreeFiles
         from schemactl.history.sparse_checkout import require_complete_checkout
 

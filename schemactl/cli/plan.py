@@ -148,7 +148,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _render_error(error: SchemactlError, args: argparse.Namespace, context: Context) -> Render | None:
-    """Return the renderer of an error of the report, which `plan show` does not write."""
+    """Return the renderer of an error of the report, which `plan show` and `plan namespaces` do not write."""
     return None if args.action else render_target_error(error, args, context)
 
 

@@ -152,13 +152,13 @@ class TopicAndPolicyDrift:
                     )
                 case SchemaRemoved(name):
                     entries = self.state.catalog.versions(name)
-                    kept = find_deletable_versions(self.compared, name, entries)
-                    if not kept:
+                    deletable_versions = find_deletable_versions(self.compared, name, entries)
+                    if not deletable_versions:
                         continue
                     yield DriftItem(
                         name,
                         DriftKind.NO_LONGER_DECLARED,
-                        f"Git no longer declares its schema, and the registry keeps {format_versions(kept)}",
+                        f"Git no longer declares its schema, and the registry keeps {format_versions(deletable_versions)}",
                         "`apply` deletes nothing unless it is named",
                         f"{self.advice.format_apply(name, f'--allow-delete {self.advice.quote_topic(name)}')}: it deletes it\n"
                         f"leave it, so that old messages can be read: {self.advice.advise_to_accept(name)}",

@@ -768,7 +768,7 @@ class DefinitionLoader:
         keys = [self._make_version_key(version) for version in self._state.list_versions(topic.schema_id)]
         if not state.deleted:
             keys.append(self._key(DeclaringFile.from_state(topic.schema_id, state, self._state.step)))
-        return all(self._saved.has(topic.schema_id, key) for key in keys)
+        return all(self._saved.is_saved(topic.schema_id, key) for key in keys)
 
     def _make_key(self, file: DeclaringFile) -> Key:
         """Return everything that the declaration of a topic after a step depends on, with its definition."""

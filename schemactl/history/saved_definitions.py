@@ -44,7 +44,7 @@ class SavedDefinitions:
         self._current: dict[str, dict[Key, Any]] = defaultdict(dict)
         self._new_count = 0
 
-    def has(self, schema_id: str, key: Key) -> bool:
+    def is_saved(self, schema_id: str, key: Key) -> bool:
         """Return whether an entry is saved."""
         return key in self._saved.get(schema_id, ())
 
