@@ -168,6 +168,72 @@ def test_each_error_has_a_reason_a_fix_and_a_message(language: str, schema_type:
                     assert proof.result
 
 
+def make_record(name: str, *fields: tuple[str, Json] | tuple[str, Json, dict[str, Json]]) -> Json:
+    """Make a record of fields, each with its name, its type and its other keys."""
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": field[0], "type": field[1], **(field[2] if len(field) > 2 else {})} for field in fields],
+    }
+
+
+ENDLESS = make_record("T", ("x", "T"))
+UNUSUAL = {
+    "the first alias is the writer's last field": (
+        make_record("R", ("d", "string"), ("b", "int")),
+        make_record("R", ("a", "int", {"aliases": ["b", "d"]})),
+    ),
+    "the aliases of both sides name different fields": (
+        make_record("R", ("b", "string", {"aliases": ["d"]}), ("c", "int")),
+        make_record("R", ("d", "int", {"aliases": ["c"]})),
+    ),
+    "an alias names a field that the reader also has": (
+        make_record("R", ("f0", "int", {"default": 0}), ("f1", "string", {"default": "", "aliases": ["f0"]})),
+        make_record(
+            "R",
+            ("f0", "int", {"default": 0}),
+            ("f1", {"type": "map", "values": "double"}, {"default": {}, "aliases": ["f0"]}),
+        ),
+    ),
+    "the written field is null": (
+        make_record("R", ("c", ["null"])),
+        make_record("R", ("d", "int", {"aliases": ["c"]})),
+    ),
+    "the first branch has no message": (make_record("R", ("d", [ENDLESS, "bytes"])), make_record("R", ("d", "int"))),
+    "a default contains itself": (make_record("R", ("b", "int")), make_record("R", ("a", "R", {"default": {}}))),
+    "a default contains a value that contains it": (
+        make_record("R", ("b", "int")),
+        make_record("R", ("a", make_record("S", ("c", "R"), ("e", "int")), {"default": {"c": {}, "e": 0}})),
+    ),
+    "a value is lost in a renamed field": (
+        make_record(
+            "S", ("a", make_record("U", ("c", {"type": "enum", "name": "E", "symbols": ["P"]}, {"aliases": ["b"]})))
+        ),
+        make_record("R", ("d", make_record("T", ("c", "double")), {"aliases": ["c", "e", "a"], "default": {"c": 2.5}}))
+        | {"aliases": ["U"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+@pytest.mark.parametrize("language", ["", "java", "go", "python"])
+@pytest.mark.parametrize("schema_type", ["AVRO", "JSON"])
+def test_findings_about_unusual_definitions_are_explained(name: str, language: str, schema_type: str) -> None:
+    sides = [make_info(schema_type, side) for side in UNUSUAL[name]]
+    for writer, reader in (sides, sides[::-1]):
+        errors = [
+            *find_client_misreadings(reader=reader, writer=writer, language=language),
+            *resolve(reader=reader, writer=writer),
+            *find_misreadings(reader=reader, writer=writer),
+        ]
+        [*find_client_defaults(reader=reader, writer=writer, language=language)]
+        for error in errors:
+            breakage = Breakage(error, "new_reads_old", 0)
+            assert explain(breakage, new=reader, old=writer).reason
+            proof = counterexample(breakage, new=reader, old=writer)
+            assert proof is None or proof.result
+
+
 @pytest.mark.parametrize(
     ("language", "schema_type"), [("java", "AVRO"), ("", "JSON"), ("java", "JSON"), ("go", "PROTOBUF")]
 )

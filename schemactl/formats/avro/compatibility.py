@@ -665,14 +665,10 @@ def _list_writer_steps(
             writer_part = writer_part if index is None else writer_part.branches[index]
         if isinstance(reader_child, Field) and isinstance(writer_part, Record):
             indices_by_name, indices_by_alias = _index_fields(writer_part)
-            if reader_child.name in indices_by_name:
-                # Clients of some languages know only names.
-                yield indices_by_name[reader_child.name]
-            else:
-                indices = [indices_by_name[alias] for alias in reader_child.aliases if alias in indices_by_name]
-                if reader_child.name in indices_by_alias:
-                    indices.append(indices_by_alias[reader_child.name])
-                yield min(indices, default=None)
+            names = (reader_child.name, *reader_child.aliases)
+            indices = (indices_by_name[name] for name in names if name in indices_by_name)
+            # An older reader does not know a new name, which has its name as an alias.
+            yield next(indices, indices_by_alias.get(reader_child.name))
         else:
             yield token if type(reader_part) is type(writer_part) else None
 

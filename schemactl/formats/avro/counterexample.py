@@ -82,11 +82,7 @@ def _find_lost_value(
             continue
         for lost_value in reading.lost_values:
             loss_trace = *lost_value.tokens, lost_value.field.name
-            written = to_json(
-                lost_value.source.schema,
-                find_value_along(datum, lost_value.tokens)[lost_value.source.name],
-                tagged=False,
-            )
+            written = to_json(lost_value.source.schema, lost_value.value, tagged=False)
             default = read_default(lost_value.field)
             is_elsewhere = any(loss_token != token for loss_token, token in zip(loss_trace, trace, strict=False))
             if default is NO_DEFAULT or written == default or is_elsewhere:

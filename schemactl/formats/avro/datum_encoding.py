@@ -49,7 +49,9 @@ def to_json(schema: Schema, datum: Datum, *, tagged: bool = True) -> Any:
         value = to_json(branch, datum.value, tagged=tagged)
         return value if not tagged or branch.type == "null" else {branch.full_name: value}
     if isinstance(schema, Record):
-        return {field.name: to_json(field.schema, datum[field.name], tagged=tagged) for field in schema.fields}
+        # By position, because aliases may have renamed the fields of the schema.
+        fields = zip(schema.fields, datum.items(), strict=True)
+        return {name: to_json(field.schema, value, tagged=tagged) for field, (name, value) in fields}
     if isinstance(schema, Array):
         return [to_json(schema.items, item, tagged=tagged) for item in datum]
     if isinstance(schema, Map):

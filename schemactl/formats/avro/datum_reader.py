@@ -48,11 +48,13 @@ class LostValue:
     Attributes:
         field: the reader's field, read as its default.
         source: the writer's field with the value.
+        value: the written value.
         tokens: the tokens to the record, as in ReadFailure.
     """
 
     field: Field
     source: Field
+    value: Datum
     tokens: Tokens
 
 
@@ -153,8 +155,9 @@ class DatumReader:
             unused_aliases = (alias for alias in field.aliases if alias not in reader.fields_by_name)
             source = next(filter(None, map(writer.fields_by_name.get, unused_aliases)), None)
             if source:
-                reading.lost_values.append(LostValue(field, source, tokens))
-        # Aliases may have renamed the writer's fields, so the datum has other names.
+                # Aliases may have renamed the writer's fields, so the datum has other names.
+                value = [*datum.values()][writer.fields.index(source)]
+                reading.lost_values.append(LostValue(field, source, value, tokens))
         for field, value in zip(writer.fields, datum.values(), strict=True):
             match = reader.fields_by_name.get(field.name)
             if match is not None:

@@ -31,7 +31,7 @@ from schemactl.formats.avro.datum_encoding import UnionValue, encode, to_json, w
 from schemactl.formats.avro.logical_types import MAX_PAIRS, Meeting, compare_value_types, get_value_type
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
 from schemactl.formats.avro.sample_messages import ONES, SampleMessages
-from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Fixed, Map, Record, Schema, Union
+from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
 from schemactl.formats.type_spec import Explanation
 
 CLIENT_BREAKS: Final = "CLIENT_BREAKS"
@@ -452,14 +452,20 @@ def _describe(schema: Schema) -> str:
     return value_type.text if value_type else f"{schema.type} {getattr(schema, 'name', '')}".strip()
 
 
-def _is_zero(default: Any, schema: Schema, rules: ReaderRules) -> bool:
-    """Return whether a default is the value that a Go variable has from the start."""
+def _is_zero(default: Any, schema: Schema, rules: ReaderRules, entered: frozenset[Field] = frozenset()) -> bool:
+    """Return whether a default is the value that a Go variable has from the start.
+
+    `entered` has the fields whose own defaults contain this one: a default that contains itself never ends.
+    """
     match schema:
         case Union():
             return default is None
         case Record():
             return isinstance(default, Mapping) and all(
-                _is_zero(default.get(inner.name, inner.default), inner.schema, rules) for inner in schema.fields
+                _is_zero(default[inner.name], inner.schema, rules, entered)
+                if inner.name in default
+                else inner not in entered and _is_zero(inner.default, inner.schema, rules, entered | {inner})
+                for inner in schema.fields
             )
         case Enum():
             return False
@@ -550,7 +556,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
 
 
 def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterexample | None:
-    """Return a message and the result of the client, or None if every message is too large to show."""
+    """Return a message and the result of the client, or None if every message is too large to show, or has no value there."""
     misreading = breakage.incompatibility
     assert isinstance(misreading, LanguageMisreading)  # noqa: S101  the only class of this rule
     case = Case.from_breakage(breakage, new=new, old=old, plain_json=misreading.is_json)
@@ -579,8 +585,11 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
     sample = samples.make_smallest(writer_end)
     if isinstance(writer_end, Union) and problem != "null":
         # Null is read in every form.
-        index, branch = next((index, part) for index, part in enumerate(writer_end.branches) if part.type != "null")
-        sample = UnionValue(index, samples.make_smallest(branch)) if samples.is_small(branch) else None
+        values = ((index, part) for index, part in enumerate(writer_end.branches) if part.type != "null")
+        index, branch = next(values, (0, None))
+        if branch is None or not samples.is_small(branch):
+            return None
+        sample = UnionValue(index, samples.make_smallest(branch))
     if problem == "symbols" and isinstance(writer_end, Enum) and isinstance(way.schema, Enum):
         sample = next(symbol for symbol in writer_end.symbols if symbol not in way.schema.symbols)
         result = f"{client} reads {sample}, which the reader does not list"
