@@ -84,7 +84,13 @@ def _run(arguments: list[str]) -> int:
 
         def run(args: argparse.Namespace, context: Context) -> int:
             timeout_s = getattr(args, "timeout", None)
-            return run_within(timeout_s, lambda deadline: command_entry.run(args, replace(context, deadline=deadline)))
+            try:
+                return run_within(
+                    timeout_s, lambda deadline: command_entry.run(args, replace(context, deadline=deadline))
+                )
+            except SchemactlError as error:
+                context.advise_restoring(error)
+                raise
 
         with closing(context):
             try:
@@ -95,13 +101,14 @@ def _run(arguments: list[str]) -> int:
                 else:
                     code = run(args, context)
             except SchemactlError as error:
-                context.advise_restoring(error)
                 # Wrong usage changes no file.
-                if getattr(args, "render_error", None) and not isinstance(error, UsageError):
-                    from schemactl.cli.report_files import write_error_report
+                if isinstance(error, UsageError) or not getattr(args, "render_error", None):
+                    raise
+                from schemactl.cli.report_files import write_error_report
 
-                    write_error_report(error, args, context)
-                raise
+                _print_traceback(debug=debug)
+                code = print_error(error)
+                write_error_report(error, args, context)
         print(end="", flush=True)
     except SchemactlError as error:
         _print_traceback(debug=debug)

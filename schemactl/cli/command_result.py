@@ -49,7 +49,6 @@ def run_with_result(
             code = run(args, context)
         except SchemactlError as raised:
             error, code = raised, raised.exit_code
-            context.advise_restoring(error)
     if json_paths := [path for name, path in outputs if name == "json"]:
         from schemactl.core.environment import get_version
         from schemactl.core.json_values import json_text

@@ -56,6 +56,7 @@ class Context:
         parallel: the number of topics of a registry to process in parallel.
         deadline: the time limit of the command.
         opened: the repository, once it is open.
+        printed_reports: the formats of the reports on standard output.
         result: the facts that the command has reported, for `--format json` (see `command_result`).
     """
 
@@ -71,6 +72,7 @@ class Context:
     parallel: int = PARALLEL
     deadline: Deadline = field(default_factory=lambda: Deadline(float("inf"), "starting"), repr=False, compare=False)
     opened: list[Repository] = field(default_factory=list, repr=False, compare=False)
+    printed_reports: list[str] = field(default_factory=list, repr=False, compare=False)
     result: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -123,10 +125,10 @@ class Context:
 
     def advise_restoring(self, error: SchemactlError) -> None:
         """Change the fix of a missing project file to the command that restores it, if Git has it."""
-        from schemactl.declare.project import PROJECT_FILE
-
         if not isinstance(error, MissingProject) or error.is_restorable:
             return
+        from schemactl.declare.project import PROJECT_FILE
+
         folder = Path(self.directory).resolve()
         with suppress(HistoryError):
             top = self.repository.top

@@ -132,7 +132,7 @@ def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path)
     from schemactl.declare import project as declare_project
     from schemactl.registry import url
 
-    two_registries = "--registry requires a repository without project file; this project file has targets"
+    two_registries = "--registry requires a repository without project file, and there is one"
     try:
         project, _ = declare_project.load_project(context.directory, context.config)
     except MissingProject:

@@ -49,11 +49,7 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
 
 
 def run_lint(args: argparse.Namespace, context: Context) -> int:
-    """Report the findings; return 100 if there are errors, or with --strict warnings, else 0.
-
-    Raises:
-        DeclarationError: after the report, if a requested topic cannot be read.
-    """
+    """Report the findings; return 1 if a requested topic cannot be read, 100 if there are errors, or with --strict warnings, else 0."""
     from schemactl.checks.lint import apply_harmless_edits, lint
     from schemactl.checks.project_files import advise_restoring
     from schemactl.declare import reader

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from schemactl.cli.context import Context
+from schemactl.cli.context import Context, print_error
 from schemactl.cli.parser import add_options
 from schemactl.core.atomic_files import write
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
@@ -108,16 +108,26 @@ def render_target_error(error: SchemactlError, args: argparse.Namespace, context
     from schemactl.cli.target_selection import TargetSelection
     from schemactl.report import render_target_reports
 
-    names = TargetSelection.from_arguments(args).guess_names(context) or ["schemactl"]
+    names = TargetSelection.from_arguments(args).guess_names(context)
     return partial(render_target_reports, [make_failure_report(args.command, name, error) for name in names])
 
 
 def write_error_report(error: SchemactlError, args: argparse.Namespace, context: Context) -> None:
-    """Write the error that ended a command with a report in each of its formats, so that no file keeps the report of an earlier run."""
-    # Standard error has the text already.
-    outputs = [(name, path) for name, path in parse_outputs(args.format, args.formats) if path or name != "text"]
+    """Write the error that ended a command with a report in each of its formats, so that no file keeps the report of an earlier run.
+
+    Standard error has the text already, and standard output has one report at most. A file that cannot be written does not keep the others.
+    """
+    outputs = [
+        (name, path)
+        for name, path in parse_outputs(args.format, args.formats)
+        if path or (name != "text" and not context.printed_reports)
+    ]
     if outputs and (render := args.render_error(error, args, context)):
-        write_report(render, outputs, context)
+        for output in outputs:
+            try:
+                write_report(render, [output], context)
+            except SchemactlError as failure:
+                print_error(failure)
 
 
 def write_target_reports(documents: Sequence[TargetDocument], outputs: Outputs, context: Context) -> None:
@@ -145,7 +155,9 @@ def write_report(render: Render, outputs: Outputs, context: Context) -> None:
         pieces = _to_pieces(render(name, color=context.color and path is None, width=width))
         if path is not None:
             write_file(Path(context.directory) / path, chain(pieces, ["\n"]), context)
-        elif name == "text":
+            continue
+        context.printed_reports.append(name)
+        if name == "text":
             print(wrap_text("".join(pieces), width))
         else:
             (get_raw_stream(sys.stdout) if name in COMMAND_FORMATS else sys.stdout).writelines(chain(pieces, ["\n"]))

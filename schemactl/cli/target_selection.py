@@ -408,7 +408,7 @@ class TargetSelection(NamedTuple):
             targets = load_project(context.directory, context.config)[0].targets
         except SchemactlError:
             targets = {}
-        return [*targets] if self.are_all or len(targets) == 1 else []
+        return [*targets] if (self.are_all and targets) or len(targets) == 1 else ["schemactl"]
 
     def require_one(self, option: str, instead: Callable[[str], str]) -> None:
         """Raise UsageError if there are several targets, because `option` works for one.

@@ -238,7 +238,7 @@ def serve(directory: str, config: str | None) -> None:
         line = lines[position.line]
         if line.isascii():
             return start + min(position.character, len(line))
-        ends = takewhile(position.character.__ge__, accumulate(map(count_units, line)))
+        ends = takewhile(lambda end: end <= position.character, accumulate(map(count_units, line)))
         return start + sum(1 for _ in ends)
 
     def count_units(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -245,3 +246,32 @@ def test_the_report_of_a_failed_lint_is_marked_as_of_lint(changed_repository: Sc
     assert done.code == ERROR
     first_line, *_ = (changed_repository.path / "lint.md").read_text().splitlines()
     assert first_line == "<!-- schemactl:report:lint -->"
+
+
+def test_a_report_file_that_cannot_be_written_hides_neither_the_error_nor_another_report(
+    changed_repository: Scratch,
+) -> None:
+    folder = changed_repository.path
+    (folder / "file").write_text("")
+    (folder / "report.sarif").write_text("of an earlier run")
+    outputs = ("--format", "json=file/report.json", "--format", "sarif=report.sarif")
+    done = run(changed_repository, "check", "--base", "nope", *outputs)
+    assert done.code == ERROR
+    assert "no ref 'nope'" in done.err
+    assert "file/report.json" in done.err
+    assert "no ref 'nope'" in (folder / "report.sarif").read_text()
+
+
+def test_standard_output_has_one_report(changed_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "GITHUB_STEP_SUMMARY", str(changed_repository.path))
+    done = run(changed_repository, "check", "--format", "github")
+    assert done.code == ERROR
+    assert "cannot write the step's summary" in done.err
+    assert "could not decide" not in done.out
+
+
+def test_the_status_of_a_project_that_cannot_be_read_has_the_problem(changed_repository: Scratch) -> None:
+    changed_repository.write({"schemactl.yaml": "version: 1\nroots: [topics]\ntargts: {}\n"})
+    done = run(changed_repository, "status", "--format", "json")
+    [status] = json.loads(done.out)["targets"]
+    assert (done.code, status["problem"] in done.err) == (ERROR, True)
