@@ -155,18 +155,19 @@ def write_report(render: Render, outputs: Outputs, context: Context) -> None:
         pieces = _to_pieces(render(name, color=context.color and path is None, width=width))
         if path is not None:
             write_file(Path(context.directory) / path, chain(pieces, ["\n"]), context)
-            continue
-        context.printed_reports.append(name)
-        if name == "text":
-            print(wrap_text("".join(pieces), width))
         else:
-            (get_raw_stream(sys.stdout) if name in COMMAND_FORMATS else sys.stdout).writelines(chain(pieces, ["\n"]))
+            context.printed_reports.append(name)
+            if name == "text":
+                print(wrap_text("".join(pieces), width))
+            else:
+                stream = get_raw_stream(sys.stdout) if name in COMMAND_FORMATS else sys.stdout
+                stream.writelines(chain(pieces, ["\n"]))
         if name == "github" and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
             # GitHub's runner made this file for the summary of the step.
             summary = "".join(_to_pieces(render("markdown", limit=SUMMARY_LIMIT))) + "\n"
             try:
-                with Path(file).open("ab") as stream:
-                    stream.write(summary.encode("utf-8", "backslashreplace"))
+                with Path(file).open("ab") as summary_file:
+                    summary_file.write(summary.encode("utf-8", "backslashreplace"))
             except OSError as error:
                 raise SchemactlError(f"cannot write the step's summary, {file}: {error.strerror}") from error
 
