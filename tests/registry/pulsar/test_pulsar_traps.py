@@ -221,7 +221,9 @@ def test_topics_read_together_have_the_policies_that_each_has_alone(release: str
             ("PUT", f"persistent/{space}/__change_events/compaction"),
             ("PUT", f"namespaces/{space}/unload"),
         ):
-            registry._connection.change(method, path)
+            reply = send(method, path)
+            # Brokers compact a topic of events themselves, perhaps right now.
+            assert reply.is_success or reply.status == 409, reply
             assert (together()[parts].schema_compatibility_strategy, asked_about()) == (S.FORWARD, 2)
         registry.set_topic_policies(parts, Policies(S.UNDEFINED))
         assert together()[parts].schema_compatibility_strategy is S.UNDEFINED
