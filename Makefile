@@ -84,7 +84,7 @@ spark-jars: $(STAMP)
 # Exactly what the lock files name, by its hash, from whichever registry npm is set up for; no package runs a script of its own.
 graph-parsers asyncapi-parser axe:
 	mkdir -p .$@ && cp tests/node/$@/package.json tests/node/$@/package-lock.json .$@
-	npm ci --prefix .$@ --ignore-scripts --no-audit --no-fund --no-update-notifier --fetch-retries 1 --fetch-retry-maxtimeout 5000 --silent
+	npm ci --prefix .$@ --ignore-scripts --no-audit --no-fund --no-update-notifier --fetch-retries 2 --fetch-retry-mintimeout 1000 --fetch-retry-maxtimeout 5000 --loglevel error
 
 # Debian's package, where no Chromium is installed.
 browser:
