@@ -28,9 +28,10 @@ from schemactl.core.deadline import PARALLEL
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Origin
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
-from schemactl.deploy.steps import Origin, Permissions
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry

@@ -31,10 +31,11 @@ from schemactl.core.json_values import json_pieces
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Origin
 from schemactl.deploy.plan_json import document
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import RegistryState, read_registry_state
-from schemactl.deploy.steps import Origin, Permissions
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.report.plan import make_plan_report

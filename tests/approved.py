@@ -13,9 +13,10 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Origin, Plan
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
-from schemactl.deploy.steps import Origin, Permissions, Plan
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Registry, Scope
 

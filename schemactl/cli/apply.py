@@ -50,8 +50,8 @@ from schemactl.core.names import find_matching_topics
 from schemactl.core.terminal import clean, paint_diff
 
 if TYPE_CHECKING:
+    from schemactl.deploy.plan import Plan
     from schemactl.deploy.receipt import Receipt
-    from schemactl.deploy.steps import Plan
     from schemactl.history import History
 
 

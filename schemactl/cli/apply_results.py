@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from schemactl.cli.context import Context
     from schemactl.cli.target_selection import OpenTarget
     from schemactl.deploy.apply import ApplyResult
+    from schemactl.deploy.plan import Plan
     from schemactl.deploy.status import LastApply
-    from schemactl.deploy.steps import Plan
     from schemactl.registry.interface import Registry
 
 

@@ -54,9 +54,11 @@ if TYPE_CHECKING:
     from schemactl.core.findings import UpgradeFirst
     from schemactl.core.json_values import Json
     from schemactl.declare.target_numbers import TargetNumbers
+    from schemactl.deploy.permissions import Permissions
+    from schemactl.deploy.plan import Plan, UnreadableDeclaration
     from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.registry_state import RegistryState
-    from schemactl.deploy.steps import Permissions, Plan, RegisterVersion, UnreadableDeclaration
+    from schemactl.deploy.steps.register_version import RegisterVersion
 
 
 # `schemactl plan`.
@@ -308,7 +310,7 @@ class PlanRequest:
         Raises:
             UsageError: if they name something unknown, or a topic that cannot be deleted.
         """
-        from schemactl.deploy.steps import Permissions
+        from schemactl.deploy.permissions import Permissions
         from schemactl.deploy.target_catalog import rename_catalog, select_known_part
 
         approved, names = target.approved, target.names
@@ -358,7 +360,7 @@ class PlanRequest:
     def plan(self, state: RegistryState) -> ReadyPlan:
         """Return the plan for a registry in that state."""
         from schemactl.deploy.planner import make_plan
-        from schemactl.deploy.steps import RegisterVersion
+        from schemactl.deploy.steps.register_version import RegisterVersion
 
         target = self.target
         waivers = target.waivers
@@ -505,7 +507,10 @@ def render_plan_file(plan: Plan) -> str:
 
 def find_needed_permissions(plan: Plan) -> Permissions:
     """Return the permissions that the steps of a plan need."""
-    from schemactl.deploy.steps import DeleteSchema, Permissions, RelaxStrategy, SetPolicies
+    from schemactl.deploy.permissions import Permissions
+    from schemactl.deploy.steps.delete_schema import DeleteSchema
+    from schemactl.deploy.steps.relax_strategy import RelaxStrategy
+    from schemactl.deploy.steps.set_policies import SetPolicies
 
     deletions = [step for step in plan.steps if isinstance(step, DeleteSchema)]
     return Permissions(

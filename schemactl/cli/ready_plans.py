@@ -23,7 +23,8 @@ from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_tex
 if TYPE_CHECKING:
     from schemactl.core.names import TopicName
     from schemactl.deploy.apply import ApplyResult
-    from schemactl.deploy.steps import Plan, PlanStep
+    from schemactl.deploy.plan import Plan
+    from schemactl.deploy.steps.step import Step
     from schemactl.registry.interface import Registry
 
 
@@ -64,7 +65,7 @@ def record_not_applied(ready: ReadyPlan) -> None:
 
 def must_not_apply(plan: Plan, args: argparse.Namespace) -> bool:
     """Return whether nothing of a plan that leaves something out may be carried out, except to restore relaxed topics."""
-    from schemactl.deploy.steps import RestoreStrategy
+    from schemactl.deploy.steps.restore_strategy import RestoreStrategy
 
     only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
     return plan.leaves_out and (args.fail_fast or only_restores or bool(plan.may_lose))
@@ -80,7 +81,7 @@ def restore_leftover_topics(plan: Plan, registry: Registry) -> None:
 
 def list_relaxed_topics(plan: Plan) -> set[TopicName]:
     """Return the topics whose strategy the plan restores."""
-    from schemactl.deploy.steps import RestoreStrategy
+    from schemactl.deploy.steps.restore_strategy import RestoreStrategy
 
     return {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
 
@@ -136,7 +137,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
     # Created before the first step, so that a file that cannot be written stops the apply.
     record = ApplyRecord(ready, args.result)
 
-    def complete_step(number: int, step: PlanStep) -> None:
+    def complete_step(number: int, step: Step) -> None:
         record.add(number)
         progress.print_step(number, step)
 
@@ -251,11 +252,11 @@ class ApplyProgress:
         self._named: set[int] = set()
         self._done = 0
 
-    def record_start(self, number: int, step: PlanStep) -> None:
+    def record_start(self, number: int, step: Step) -> None:
         """Record the start of a step."""
         self._under_way[number] = time.monotonic(), step.describe()
 
-    def print_step(self, number: int, step: PlanStep) -> None:
+    def print_step(self, number: int, step: Step) -> None:
         """Print a completed step."""
         self._under_way.pop(number, None)
         self._done += 1

@@ -32,8 +32,8 @@ from schemactl.core.names import TopicName, select_topics
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
+    from schemactl.deploy.plan import Plan
     from schemactl.deploy.rebuild import Lists
-    from schemactl.deploy.steps import Plan
 
 
 def configure_rebuild(parser: argparse.ArgumentParser) -> None:
@@ -108,9 +108,9 @@ def run_rebuild(args: argparse.Namespace, context: Context) -> int:
 
 def make_rebuild_plan(args: argparse.Namespace, target: OpenTarget, lists: Lists) -> tuple[ReadyPlan, list[str]]:
     """Return the plan, and the sources of its numbers; `lists` come from the file `args.numbers`."""
+    from schemactl.deploy.permissions import Permissions
     from schemactl.deploy.rebuild import find_recorded_lists, make_rebuild, without_versions
     from schemactl.deploy.registry_state import read_registry_state
-    from schemactl.deploy.steps import Permissions
     from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_applicable, select_known_part
 
     approved, numbers = target.approved, target.numbers

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import OutOfTime
     from schemactl.core.names import TopicName
+    from schemactl.deploy.plan import Plan
     from schemactl.deploy.refusals import Awaited
-    from schemactl.deploy.steps import Plan
     from schemactl.registry.interface import Scope
 
 

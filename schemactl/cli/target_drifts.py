@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.drift import DriftReport
     from schemactl.deploy.drift_items import AppliedHistory
+    from schemactl.deploy.plan import Plan
     from schemactl.deploy.refusals import Awaited, AwaitedBy
     from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.status import LastApply
-    from schemactl.deploy.steps import Plan
     from schemactl.registry.interface import Scope
 
 
@@ -148,8 +148,8 @@ class DriftRequest:
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
         """Return the drift between `git` and the state of the registry; `awaited` as for `make_plan`."""
         from schemactl.deploy.drift import find_drift
+        from schemactl.deploy.permissions import Permissions
         from schemactl.deploy.planner import make_plan
-        from schemactl.deploy.steps import Permissions
 
         target, scope = self.target, self.scope
         expected = target.add_registered_versions(git, state.catalog)

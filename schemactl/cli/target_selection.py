@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.broker_configuration import BrokerComparison
+    from schemactl.deploy.plan import Origin, UnreadableDeclaration
     from schemactl.deploy.registry_state import RegistryState
-    from schemactl.deploy.steps import Origin, UnreadableDeclaration
     from schemactl.history import ApprovedProject, History
     from schemactl.registry.interface import Registry, Scope
 
@@ -240,7 +240,7 @@ class OpenTarget:
     @property
     def origin(self) -> Origin:
         """Both sides of a plan's comparison: the current approved history and the registry."""
-        from schemactl.deploy.steps import Origin
+        from schemactl.deploy.plan import Origin
 
         place, approved, target, release = self.place, self.approved, self.place.target, self.registry.release
         to_target_name = self.names.to_target
@@ -266,7 +266,7 @@ class OpenTarget:
 
     def find_unreadable(self, topics: Sequence[str], namespaces: Sequence[str]) -> tuple[UnreadableDeclaration, ...]:
         """Return the approved declarations that cannot be read, of the selected topics and of whole files."""
-        from schemactl.deploy.steps import UnreadableDeclaration
+        from schemactl.deploy.plan import UnreadableDeclaration
 
         notes = select_notes(self.approved.notes, self.approved, [*topics], [*namespaces])
         return tuple(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from schemactl.cli.target_selection import ChosenTarget, OpenTarget
     from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaVersion
+    from schemactl.deploy.plan import Plan
     from schemactl.deploy.refusals import Awaited
-    from schemactl.deploy.steps import Plan
     from schemactl.registry.interface import Scope
 
     Ask = Callable[[ChosenTarget, Scope], Catalog]
@@ -41,7 +41,7 @@ def find_waiting_topics(
     """
     from schemactl.comparison.changes import VersionIndex
     from schemactl.deploy.refusals import Awaited
-    from schemactl.deploy.steps import RegisterVersion
+    from schemactl.deploy.steps.register_version import RegisterVersion
 
     versions_by_topic: dict[TopicName, list[SchemaVersion]] = {}
     for step in plan.steps:

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
-from typing import Final
+from typing import Final, get_args
 
 from schemactl.core.deadline import PARALLEL, OutOfTime, Worker
 from schemactl.core.errors import SchemactlError, StalePlan, UnusableCredentials
 from schemactl.core.names import NamespaceName, TopicName
+from schemactl.deploy.plan import Plan
 from schemactl.deploy.registry_state import read_registry_state, state_changes, state_values
-from schemactl.deploy.steps import Lane, NumberedStep, Plan, PlanStep, RegisterVersion, RelaxStrategy, phases
-from schemactl.deploy.steps.register_version import expect_same_content
-from schemactl.deploy.steps.restore_strategy import restore
-from schemactl.deploy.steps.step import ApplyContext
+from schemactl.deploy.steps.register_version import RegisterVersion, expect_same_content
+from schemactl.deploy.steps.relax_strategy import RelaxStrategy
+from schemactl.deploy.steps.restore_strategy import RestoreStrategy, restore
+from schemactl.deploy.steps.step import ApplyContext, Phase, Step
 from schemactl.registry.interface import Registry
 
 _MOST_LISTED: Final = 8
@@ -28,7 +29,13 @@ _GRACE_S: Final = 0.5
 _RESTORE_ATTEMPTS: Final = 3
 """The number of attempts to restore a topic: until one succeeds, any producer can register a breaking schema."""
 
-OnStep = Callable[[int, PlanStep], None]
+OnStep = Callable[[int, Step], None]
+
+NumberedStep = tuple[int, Step]
+"""A step with its number in the plan, from 1."""
+
+Lane = list[list[NumberedStep]]
+"""Groups of steps that run one after the other; each group is of one namespace or one list of schemas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,32 @@ def apply_plan(
     return run.carry_out(parallel, on_wait)
 
 
+def list_phases(steps: tuple[Step, ...]) -> Iterator[list[Lane]]:
+    """Yield the phases in order (`step.Phase`), each with lanes that can run in parallel: for each namespace and list of schemas."""
+    numbered = list(enumerate(steps, 1))
+    last = {step.name.schema_id: number for number, step in numbered if isinstance(step.name, TopicName)}
+    steps_by_phase: dict[Phase, list[NumberedStep]] = {phase: [] for phase in get_args(Phase)}
+    for number, step in numbered:
+        phase = step.phase
+        if phase == "deletions" and isinstance(step.name, TopicName) and last[step.name.schema_id] != number:
+            phase = "topics"
+        steps_by_phase[phase].append((number, step))
+    for phase_steps in steps_by_phase.values():
+        groups: dict[NamespaceName | str, list[NumberedStep]] = {}
+        for numbered_step in phase_steps:
+            name = numbered_step[1].name
+            groups.setdefault(name.schema_id if isinstance(name, TopicName) else name, []).append(numbered_step)
+        # All lists with relaxed topics in one namespace share a lane, because restoring one of these topics turns the namespace's
+        # automatic updates on again.
+        lanes: dict[NamespaceName | str, Lane] = {}
+        for key, group in groups.items():
+            name = group[0][1].name
+            relaxes = any(isinstance(step, RelaxStrategy | RestoreStrategy) for _, step in group)
+            shared = name.namespace_name if isinstance(name, TopicName) and relaxes else key
+            lanes.setdefault(shared, []).append(group)
+        yield list(lanes.values())
+
+
 class _ApplyRun:
     """Carries out a plan in several threads."""
 
@@ -145,7 +178,7 @@ class _ApplyRun:
         """Carry out the plan."""
         stopped = None
         try:
-            for phase in phases(self._plan.steps):
+            for phase in list_phases(self._plan.steps):
                 self._carry_out_lanes(phase, parallel, on_wait)
         except (KeyboardInterrupt, OutOfTime) as error:
             messages = [error.message if isinstance(error, OutOfTime) else "interrupted", *self._stop_workers()]

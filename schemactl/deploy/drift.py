@@ -18,9 +18,9 @@ from schemactl.core.schema import Commit
 from schemactl.declare.target_numbers import Acceptance, TargetNumbers
 from schemactl.deploy.broker_configuration import BrokerDifference
 from schemactl.deploy.drift_items import Advice, AppliedHistory, DriftItem, DriftKind
+from schemactl.deploy.plan import Origin, Plan, PlanRefusal
 from schemactl.deploy.refusals import describe_scalable, list_scalable_fixes
 from schemactl.deploy.registry_state import RegistryState
-from schemactl.deploy.steps import Origin, Plan, PlanRefusal
 from schemactl.deploy.target_catalog import find_scope, select_applicable, without_namespaces
 from schemactl.deploy.topic_drift import TopicAndPolicyDrift, find_unmanaged
 from schemactl.deploy.version_drift import VersionDrift

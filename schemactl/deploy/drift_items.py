@@ -14,8 +14,8 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions
 from schemactl.core.wording import format_version_numbers
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason
+from schemactl.deploy.plan import PlanRefusal
 from schemactl.deploy.refusals import CommandTexts, describe_way_out
-from schemactl.deploy.steps import PlanRefusal
 from schemactl.formats import find_problems, identity, spec
 
 

@@ -15,7 +15,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, answer_value, commit_value, json_text, waiver_value
 from schemactl.core.names import TopicName
 from schemactl.deploy.broker_configuration import comparison_values
-from schemactl.deploy.steps import Plan, UnreadableDeclaration
+from schemactl.deploy.plan import Plan, UnreadableDeclaration
 from schemactl.deploy.steps.step import name_value
 from schemactl.deploy.version_numbers import mismatch_values
 

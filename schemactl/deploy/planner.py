@@ -49,29 +49,22 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, get_live_v
 from schemactl.core.wording import format_ranges, get_name_type
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.deploy import refusals
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Origin, Plan, PlanNote, PlanNoteKind, PlanRefusal
 from schemactl.deploy.policy_resets import find_inherited, make_reset
 from schemactl.deploy.refusals import Awaited, AwaitedBy, Rejected
 from schemactl.deploy.registry_state import RegistryState, state_values
-from schemactl.deploy.steps import (
-    CreateNamespace,
-    CreateTenant,
-    CreateTopic,
-    DeleteSchema,
-    GrowPartitions,
-    Origin,
-    Permissions,
-    Plan,
-    PlanNote,
-    PlanNoteKind,
-    PlanRefusal,
-    PlanStep,
-    RegisterVersion,
-    RelaxStrategy,
-    RestoreStrategy,
-    SetPolicies,
-    TakeNumber,
-)
-from schemactl.deploy.steps.step import PredictedState
+from schemactl.deploy.steps.create_namespace import CreateNamespace
+from schemactl.deploy.steps.create_tenant import CreateTenant
+from schemactl.deploy.steps.create_topic import CreateTopic
+from schemactl.deploy.steps.delete_schema import DeleteSchema
+from schemactl.deploy.steps.grow_partitions import GrowPartitions
+from schemactl.deploy.steps.register_version import RegisterVersion
+from schemactl.deploy.steps.relax_strategy import RelaxStrategy
+from schemactl.deploy.steps.restore_strategy import RestoreStrategy
+from schemactl.deploy.steps.set_policies import SetPolicies
+from schemactl.deploy.steps.step import PredictedState, Step
+from schemactl.deploy.steps.take_number import TakeNumber
 from schemactl.deploy.target_catalog import (
     find_deletable_versions,
     find_scope,
@@ -217,7 +210,7 @@ class Planner(PredictedState):
         self.covered_state = replace(state, catalog=registered)
         self.target = without_namespaces(target, self.closed)
         self.changes: tuple[Change, ...] = ()
-        self.steps: list[PlanStep] = []
+        self.steps: list[Step] = []
         self.refusals = [
             refusals.refuse_namespace_elsewhere(name, cluster, clusters_elsewhere[namespace])
             if (namespace := name.namespace_name) in clusters_elsewhere
@@ -290,7 +283,7 @@ class Planner(PredictedState):
             topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
         return Catalog(self.namespaces, topics)
 
-    def add(self, step: PlanStep) -> None:
+    def add(self, step: Step) -> None:
         """Add a step, whose effect all later steps can rely on."""
         self.steps.append(step)
         step.predict(self)
@@ -305,7 +298,7 @@ class Planner(PredictedState):
         """Add the steps, or refusals, of all differences between the registry and the target."""
         for relaxed_name, left in sorted(self.covered_state.relaxed.items()):
             self.steps.append(RestoreStrategy(relaxed_name, left.strategy, left=left))
-        deletions: list[PlanStep] = []
+        deletions: list[Step] = []
         self.changes = find_changes(self.covered_state.catalog, self.target)
         for change in self.changes:
             match change:
@@ -448,8 +441,8 @@ class Planner(PredictedState):
         These are topics whose name a scalable topic has, and missing scalable topics whose name a persistent topic has. This reason
         replaces all other reasons of the topic. Before 5.0, no topic is scalable.
         """
-        changes = (*self.steps, *self.refusals, *self.losses)
-        changed_names = {change.name for change in changes if isinstance(change.name, TopicName)}
+        names = {step.name for step in self.steps} | {refusal.name for refusal in (*self.refusals, *self.losses)}
+        changed_names = {name for name in names if isinstance(name, TopicName)}
         changed_ids = {name.schema_id for name in changed_names}
         reasons: dict[NamespaceName | TopicName, PlanRefusal] = {}
         for name, topic in self.target.topics.items():
@@ -599,10 +592,10 @@ class Planner(PredictedState):
         self,
         name: TopicName,
         strategy: CompatibilityStrategy,
-        steps: Sequence[PlanStep],
+        steps: Sequence[Step],
         latest: int,
         waiver: Waiver | None = None,
-    ) -> Iterator[PlanStep]:
+    ) -> Iterator[Step]:
         """Yield `steps`, after which `latest` is the latest version, between steps that relax and restore the topic."""
         updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
         on = self.covered_state.defaults.is_allow_auto_update_schema if updates is None else updates

@@ -9,7 +9,7 @@ from schemactl.core.catalog import Namespace
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies, find_strategy
 from schemactl.deploy.registry_state import RegistryState
-from schemactl.deploy.steps import SetPolicies
+from schemactl.deploy.steps.set_policies import SetPolicies
 
 
 class Inherited(NamedTuple):

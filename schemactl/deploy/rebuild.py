@@ -26,9 +26,11 @@ from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_num
 from schemactl.core.wording import format_ranges, format_version_numbers
 from schemactl.declare.target_numbers import TargetNumbers, target_versions
 from schemactl.deploy import refusals
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Origin, Plan, PlanRefusal
 from schemactl.deploy.planner import RELAX, Planner
 from schemactl.deploy.registry_state import RegistryState
-from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
+from schemactl.deploy.steps.delete_schema import DeleteSchema
 from schemactl.deploy.version_lists import NumberPair, topic_value
 
 _UNKNOWN = (

@@ -18,8 +18,8 @@ from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, commit_value, read_document, shape_error
 from schemactl.core.terminal import clean
+from schemactl.deploy.plan import Plan
 from schemactl.deploy.plan_json import plan_digest, write_json
-from schemactl.deploy.steps import Plan
 from schemactl.deploy.steps.step import name_value
 
 FORMAT_VERSION: Final = 2

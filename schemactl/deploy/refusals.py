@@ -27,8 +27,9 @@ from schemactl.core.wording import (
     format_version,
     format_version_numbers,
 )
+from schemactl.deploy.plan import Origin, Plan, PlanRefusal
 from schemactl.deploy.registry_state import describe_policy
-from schemactl.deploy.steps import Origin, Plan, PlanRefusal, SetPolicies
+from schemactl.deploy.steps.set_policies import SetPolicies
 
 _MAX_MESSAGE = 500
 """The maximum length of a shown registry message, in characters."""

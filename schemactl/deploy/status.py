@@ -16,19 +16,17 @@ from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.drift import DriftReport
 from schemactl.deploy.drift_items import DriftKind
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
-from schemactl.deploy.steps import (
-    CreateNamespace,
-    CreateTenant,
-    CreateTopic,
-    GrowPartitions,
-    PlanStep,
-    RegisterVersion,
-    RelaxStrategy,
-    RestoreStrategy,
-    SetPolicies,
-    TakeNumber,
-    UnreadableDeclaration,
-)
+from schemactl.deploy.plan import UnreadableDeclaration
+from schemactl.deploy.steps.create_namespace import CreateNamespace
+from schemactl.deploy.steps.create_tenant import CreateTenant
+from schemactl.deploy.steps.create_topic import CreateTopic
+from schemactl.deploy.steps.grow_partitions import GrowPartitions
+from schemactl.deploy.steps.register_version import RegisterVersion
+from schemactl.deploy.steps.relax_strategy import RelaxStrategy
+from schemactl.deploy.steps.restore_strategy import RestoreStrategy
+from schemactl.deploy.steps.set_policies import SetPolicies
+from schemactl.deploy.steps.step import Step
+from schemactl.deploy.steps.take_number import TakeNumber
 from schemactl.deploy.target_catalog import select_applicable
 
 _SKEW_S = 60
@@ -135,11 +133,11 @@ class TargetStatus:
         return sum(len(get_live_versions(self.drift.registered.versions(name))) for name in self.drift.git.topics)
 
     @cached_property
-    def _steps(self) -> Mapping[bool, Sequence[PlanStep]]:
+    def _steps(self) -> Mapping[bool, Sequence[Step]]:
         """The steps of an `apply`, by whether they only repair drift."""
         drift = {(item.name, item.kind) for item in self.drift.differences}
         pending = {(item.name, item.kind) for item in self.drift.pending}
-        steps: dict[bool, list[PlanStep]] = {True: [], False: []}
+        steps: dict[bool, list[Step]] = {True: [], False: []}
         for step in self.drift.plan.steps:
             repaired = {(step.name, kind) for kind in _REPAIRED_KINDS.get(type(step), ())}
             # Restoring a topic that a killed `apply` left relaxed is a repair, even if changes of the topic were approved since.
@@ -148,12 +146,12 @@ class TargetStatus:
         return steps
 
     @property
-    def repairs(self) -> Sequence[PlanStep]:
+    def repairs(self) -> Sequence[Step]:
         """The steps of an `apply` that only repair drift."""
         return self._steps[True]
 
     @property
-    def pending(self) -> Sequence[PlanStep]:
+    def pending(self) -> Sequence[Step]:
         """The steps of an `apply` for the commits that were approved since the last one."""
         return self._steps[False]
 
@@ -246,7 +244,7 @@ _MISSING: Final = frozenset(
     {DriftKind.MISSING_VERSIONS, DriftKind.TOPIC_MISSING, DriftKind.TOMBSTONE, DriftKind.WEDGED}
 )
 
-_REPAIRED_KINDS: Final[Mapping[type[PlanStep], frozenset[DriftKind]]] = {
+_REPAIRED_KINDS: Final[Mapping[type[Step], frozenset[DriftKind]]] = {
     CreateTenant: frozenset({DriftKind.NAMESPACE_MISSING}),
     CreateNamespace: frozenset({DriftKind.NAMESPACE_MISSING}),
     CreateTopic: frozenset({DriftKind.TOPIC_MISSING}),

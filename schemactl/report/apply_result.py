@@ -11,8 +11,8 @@ from schemactl.core.names import TopicName
 from schemactl.core.terminal import paint
 from schemactl.core.wording import format_count
 from schemactl.deploy.apply import ApplyResult
+from schemactl.deploy.plan import Plan
 from schemactl.deploy.plan_json import FORMAT_VERSION, document
-from schemactl.deploy.steps import Plan
 from schemactl.report.plan import count_changes, describe_left_out
 from schemactl.report.target_blocks import make_unreadable_block
 

@@ -13,17 +13,14 @@ from schemactl.core.errors import join_first
 from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import describe_waiver, format_count, get_name_type
-from schemactl.deploy.steps import (
-    CreateNamespace,
-    CreateTenant,
-    CreateTopic,
-    DeleteSchema,
-    Plan,
-    PlanNoteKind,
-    PlanStep,
-    RegisterVersion,
-    TakeNumber,
-)
+from schemactl.deploy.plan import Plan, PlanNoteKind
+from schemactl.deploy.steps.create_namespace import CreateNamespace
+from schemactl.deploy.steps.create_tenant import CreateTenant
+from schemactl.deploy.steps.create_topic import CreateTopic
+from schemactl.deploy.steps.delete_schema import DeleteSchema
+from schemactl.deploy.steps.register_version import RegisterVersion
+from schemactl.deploy.steps.step import Step
+from schemactl.deploy.steps.take_number import TakeNumber
 from schemactl.formats.part_changes import outline
 from schemactl.report.check import Shade
 from schemactl.report.document import ReportLine, Sign, TargetReport, describe_tip, group_by_name, list_alternatives
@@ -146,7 +143,7 @@ def describe_left_out(plan: Plan, *, rejected_only: bool = False) -> str:
     return " and ".join([*parts, *([f"the policies of {format_count(namespaces, 'namespace')}"] if namespaces else [])])
 
 
-def _list_block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[ReportLine]:
+def _list_block_lines(name: NamespaceName | TopicName, steps: list[Step], plan: Plan) -> Iterator[ReportLine]:
     creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
     suffix = creation.suffix if isinstance(creation, CreateTopic) else ""
@@ -217,7 +214,7 @@ def _list_part_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
         yield sign, f"{text}{' (widened)' if part.kind == 'widened' else ''}"
 
 
-def count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
+def count_changes(steps: tuple[Step, ...], registered: str, deleted: str) -> str:
     """Return the number of namespaces, topics, versions and deletions of steps; `registered` and `deleted` are the verbs after the last two."""
     namespaces = len({step.name for step in steps if isinstance(step.name, NamespaceName)})
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})

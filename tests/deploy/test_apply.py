@@ -42,7 +42,10 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo
 from schemactl.deploy.apply import ApplyResult, apply_plan
-from schemactl.deploy.steps import PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
+from schemactl.deploy.steps.register_version import RegisterVersion
+from schemactl.deploy.steps.relax_strategy import RelaxStrategy
+from schemactl.deploy.steps.restore_strategy import RestoreStrategy
+from schemactl.deploy.steps.step import Step
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -85,7 +88,7 @@ def raise_interrupt(_: Disturbed) -> None:
 
 
 def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) -> None:
-    reported_steps: list[tuple[int, PlanStep]] = []
+    reported_steps: list[tuple[int, Step]] = []
     plan = plan_for(registry, TARGET)
     result = apply_plan(
         plan, registry, parallel=1, on_step_done=lambda number, step: reported_steps.append((number, step))
@@ -501,7 +504,7 @@ def test_a_topic_has_its_steps_in_order_and_after_those_of_its_namespace() -> No
         {name: Namespace(name, Policies(S.FULL)) for name in SPACES},
         {name: make_topic(name, A, B, C, policies=Policies(S.BACKWARD)) for name in TOPICS},
     )
-    reported_steps: list[tuple[int, PlanStep]] = []
+    reported_steps: list[tuple[int, Step]] = []
     with closing(EmbeddedRegistry(":memory:")) as registry:
         plan = plan_for(registry, catalog)
         apply_plan(plan, registry, parallel=8, on_step_done=lambda number, step: reported_steps.append((number, step)))
@@ -579,7 +582,7 @@ def test_an_interrupt_does_not_wait_for_a_step_that_hangs() -> None:
                 over.wait(30)
             return super().put_schema(topic, info)
 
-    reported_steps: list[PlanStep] = []
+    reported_steps: list[Step] = []
     with closing(Hanging(":memory:")) as registry:
         plan = plan_for(registry, Catalog({}, {name: make_topic(name, A, B) for name in TOPICS}))
 

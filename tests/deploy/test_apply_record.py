@@ -21,7 +21,7 @@ from schemactl.cli.ready_plans import ApplyProgress
 from schemactl.core.environment import get_ci_run
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo
-from schemactl.deploy.steps import CreateTopic
+from schemactl.deploy.steps.create_topic import CreateTopic
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

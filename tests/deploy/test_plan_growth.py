@@ -14,7 +14,7 @@ from approved import plan_for as make_plan_for
 
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.deploy.steps import RegisterVersion
+from schemactl.deploy.steps.register_version import RegisterVersion
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.timed

@@ -36,9 +36,12 @@ from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.drift import find_drift
 from schemactl.deploy.drift_items import DriftKind
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Origin
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
-from schemactl.deploy.steps import Origin, Permissions, RegisterVersion, SetPolicies
+from schemactl.deploy.steps.register_version import RegisterVersion
+from schemactl.deploy.steps.set_policies import SetPolicies
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
 

@@ -18,9 +18,12 @@ from schemactl.core.catalog import Catalog, Namespace, Topic, list_namespaces, s
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Origin, Plan, PlanNote, PlanRefusal
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
-from schemactl.deploy.steps import CreateTenant, Origin, Permissions, Plan, PlanNote, PlanRefusal, PlanStep
+from schemactl.deploy.steps.create_tenant import CreateTenant
+from schemactl.deploy.steps.step import Step
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -119,7 +122,7 @@ def make_shard(registry: EmbeddedRegistry, target: Catalog, allowed: Permissions
     return make_plan(state, target, origin=origin, permissions=allowed)
 
 
-def count_steps(steps: Iterable[PlanStep]) -> Counter[str]:
+def count_steps(steps: Iterable[Step]) -> Counter[str]:
     """Count the steps, also of several topics; a tenant counts by its name, because each of its namespaces may create it."""
     return Counter(json.dumps(step.to_json()) for step in steps if not isinstance(step, CreateTenant))
 

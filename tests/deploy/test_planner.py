@@ -49,24 +49,21 @@ from schemactl.core.names import NamespaceName, TargetNames, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Plan, PlanNoteKind
 from schemactl.deploy.plan_json import plan_digest
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.rebuild import make_rebuild
 from schemactl.deploy.registry_state import read_registry_state
-from schemactl.deploy.steps import (
-    CreateNamespace,
-    CreateTopic,
-    DeleteSchema,
-    GrowPartitions,
-    Permissions,
-    Plan,
-    PlanNoteKind,
-    PlanStep,
-    RegisterVersion,
-    RelaxStrategy,
-    RestoreStrategy,
-    SetPolicies,
-)
+from schemactl.deploy.steps.create_namespace import CreateNamespace
+from schemactl.deploy.steps.create_topic import CreateTopic
+from schemactl.deploy.steps.delete_schema import DeleteSchema
+from schemactl.deploy.steps.grow_partitions import GrowPartitions
+from schemactl.deploy.steps.register_version import RegisterVersion
+from schemactl.deploy.steps.relax_strategy import RelaxStrategy
+from schemactl.deploy.steps.restore_strategy import RestoreStrategy
+from schemactl.deploy.steps.set_policies import SetPolicies
+from schemactl.deploy.steps.step import Step
 from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_known_part
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import RelaxedTopic
@@ -133,7 +130,7 @@ class PlanCase(NamedTuple):
     applied: Catalog | None = None
     others: tuple[SchemaInfo | None, ...] = ()
     permissions: Mapping[str, Any] = MappingProxyType({})
-    other_steps: tuple[PlanStep, ...] = ()
+    other_steps: tuple[Step, ...] = ()
 
 
 def make_pair(encoding: str) -> SchemaInfo:

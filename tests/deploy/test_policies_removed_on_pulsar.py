@@ -13,7 +13,7 @@ from scratch import write_declaration
 from schemactl.core.errors import StalePlan
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.deploy.steps import SetPolicies
+from schemactl.deploy.steps.set_policies import SetPolicies
 from schemactl.deploy.steps.step import ApplyContext
 from schemactl.registry.interface import Scope
 

@@ -35,9 +35,10 @@ from schemactl.core.names import TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Plan
 from schemactl.deploy.rebuild import Lists, make_rebuild, without_versions
 from schemactl.deploy.registry_state import read_registry_state
-from schemactl.deploy.steps import Permissions, Plan
 from schemactl.deploy.target_catalog import find_scope, select_applicable
 from schemactl.deploy.version_lists import FORMAT_VERSION, read_lists, topic_values
 from schemactl.registry.embedded import EmbeddedRegistry

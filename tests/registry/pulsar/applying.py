@@ -8,9 +8,10 @@ from pulsar_histories import History
 
 from schemactl.core.errors import SchemactlError
 from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.plan import Plan
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
-from schemactl.deploy.steps import Permissions, Plan
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Registry
 from schemactl.registry.pulsar.registry import PulsarRegistry

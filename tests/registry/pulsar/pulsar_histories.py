@@ -12,7 +12,7 @@ from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.deploy.steps import Origin
+from schemactl.deploy.plan import Origin
 from schemactl.registry.interface import Registry
 
 S = CompatibilityStrategy

@@ -22,7 +22,7 @@ from pulsar_histories import History, make_versions, read_state, record
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import StalePlan
 from schemactl.deploy.apply import ApplyResult, apply_plan
-from schemactl.deploy.steps import Plan
+from schemactl.deploy.plan import Plan
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.responses import Reply
