@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 import pytest
 from command import schemactl
 from scratch import Files, Scratch
 
 pytestmark = pytest.mark.slow
+
+READER = "READER_FIELD_MISSING_DEFAULT_VALUE"
 
 TARGETS = """\
 targets:
@@ -25,25 +29,31 @@ targets:
 A, B = '{"name": "a", "type": "int"}', '{"name": "b", "type": "int"}'
 DEFAULT = '{"name": "b", "type": "int", "default": 0}'
 C = '{"name": "c", "type": "int", "default": 0}'
+AVRO = "{type: AVRO, definition: orders.avsc}"
 SHOP = "{name: shop, team: web, role: producer}"
 BILLING = "{name: billing, team: payments, role: consumer}"
+PINNED = BILLING.replace("role", "schema: 0, role")
 MAIL = "{name: mail, role: consumer, targets: [prod]}"
 
 
 def make_project(
-    path: Path, strategy: str, versions: Sequence[str], clients: str = "", targets: str = TARGETS
+    path: Path,
+    strategy: str,
+    versions: Sequence[str],
+    clients: str = "",
+    targets: str = TARGETS,
+    approved: Files = MappingProxyType({}),
 ) -> Scratch:
     """Make a project with these versions of a topic, each with the fields of a record; the last is not committed."""
     repository = Scratch(path)
     project = f"version: 1\nroots: [topics]\ndefaults: {{schema_compatibility_strategy: {strategy}}}\n{targets}"
-    declared = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
-    declared += f"clients: [{clients}]\n" if clients else ""
     repository.commit(
         {
             "schemactl.yaml": project,
-            "topics/orders.yaml": declared,
+            "topics/orders.yaml": declare_topic(clients),
             "topics/orders.avsc": record(versions[0]),
             "topics/own.avsc": record(A),
+            **approved,
         }
     )
     for version in versions[1:-1]:
@@ -51,6 +61,11 @@ def make_project(
     repository.flush()
     repository.write({"topics/orders.avsc": record(versions[-1])})
     return repository
+
+
+def declare_topic(clients: str = "", name: str = "orders", more: str = "", schema: str = AVRO) -> str:
+    """Return the declaration of a topic with these clients and `more` lines."""
+    return f"topic: shop/sales/{name}\n{more}schema: {schema}\n" + (f"clients: [{clients}]\n" if clients else "")
 
 
 def record(fields: str) -> str:
@@ -64,100 +79,194 @@ def waive_rule(repository: Scratch, rule: str) -> None:
     schemactl(repository.path, "waive", fingerprint, "--reason", "x", "--until", soon, "--owner", "me")
 
 
-def list_step_kinds(plan: dict[str, object]) -> list[tuple[object, object, list[str]]]:
-    steps = plan["steps"]
-    assert isinstance(steps, list)
-    return [(step["kind"], step["target"], [one["name"] for one in step["clients"]]) for step in steps]
+class RolloutCase(NamedTuple):
+    """A change that is pending, and its rollout.
+
+    Attributes:
+        versions: the fields of each version of orders; the last version is not approved.
+        order: the safe order, or "no safe order", with which the command fails.
+        steps: the kind and the clients of each step on prod.
+        begin: the steps before those on targets.
+        approved, change: files that are approved, or changed, in addition to the versions.
+        waived: the rule of a finding that is waived.
+        errors: the rules of the errors of the check.
+        reasons: the beginning of each reason, where they are compared.
+        values: other values of the report.
+        text: a part of the report as text.
+    """
+
+    strategy: str
+    versions: Sequence[str]
+    order: str
+    steps: Sequence[str] = ()
+    begin: Sequence[str] = ("merge",)
+    clients: str = ""
+    topic: str = "orders"
+    targets: str = TARGETS
+    approved: Files = MappingProxyType({})
+    change: Files = MappingProxyType({})
+    waived: str = ""
+    errors: Sequence[str] = ()
+    reasons: Sequence[str] = ()
+    values: Mapping[str, object] = MappingProxyType({})
+    text: str = ""
 
 
-CONSUMERS, PRODUCERS, DRAIN = "consumers", "producers", "drain"
-APPLY: tuple[str, list[str]] = ("apply", [])
-ORDERS: dict[str, tuple[str, list[str], str, str, list[tuple[str, list[str]]]]] = {
-    "a required field is removed, which old consumers need": (
-        "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {BILLING}, {MAIL}", "consumers first",
-        [(CONSUMERS, ["mail", "billing"]), APPLY, (PRODUCERS, ["shop"])],
+CASES: dict[str, RolloutCase] = {
+    "a required field is removed, which old consumers need": RolloutCase(
+        "BACKWARD", [f"{A}, {B}", A], "consumers first", ["consumers mail billing", "apply", "producers shop"],
+        clients=f"{SHOP}, {BILLING}, {MAIL}",
     ),
-    "no client is declared": (
-        "BACKWARD", [f"{A}, {B}", A], "", "consumers first", [(CONSUMERS, []), APPLY, (PRODUCERS, [])],
+    "no client is declared": RolloutCase(
+        "BACKWARD", [f"{A}, {B}", A], "consumers first", ["consumers", "apply", "producers"],
     ),
-    "a client with a definition that is compatible with both versions needs no upgrade": (
-        "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {BILLING}, {{name: audit, role: reader, schema: own.avsc}}", "consumers first",
-        [(CONSUMERS, ["billing"]), APPLY, (PRODUCERS, ["shop"])],
+    "a client with a definition that is compatible with both versions needs no upgrade": RolloutCase(
+        "BACKWARD", [f"{A}, {B}", A], "consumers first", ["consumers billing", "apply", "producers shop"],
+        clients=f"{SHOP}, {BILLING}, {{name: audit, role: reader, schema: own.avsc}}",
     ),
-    "a required field is added, which old messages do not have": (
-        "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}, {MAIL}", "producers first",
-        [APPLY, (PRODUCERS, ["shop"]), (DRAIN, ["mail", "billing"]), (CONSUMERS, ["mail", "billing"])],
+    "a required field is added, which old messages do not have": RolloutCase(
+        "FORWARD", [A, f"{A}, {B}"], "producers first", ["apply", "producers shop", "drain mail billing", "consumers mail billing"],
+        clients=f"{SHOP}, {BILLING}, {MAIL}",
     ),
-    "a field with a default is added": (
-        "FULL", [A, f"{A}, {DEFAULT}"], f"{SHOP}, {BILLING}", "any order",
-        [APPLY, (PRODUCERS, ["shop"]), (CONSUMERS, ["billing"])],
+    "a field with a default is added": RolloutCase(
+        "FULL", [A, f"{A}, {DEFAULT}"], "any order", ["apply", "producers shop", "consumers billing"],
+        clients=f"{SHOP}, {BILLING}",
     ),
-    "the strategy protects no client, and each order breaks one": (
-        "ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {BILLING}", "no safe order", [],
+    "the only consumer is compatible since version 0": RolloutCase(
+        "BACKWARD", [A, f"{A}, {DEFAULT}", f"{A}, {C}"], "any order", ["apply", "producers shop", "consumers audit"],
+        clients=f"{SHOP}, {{name: audit, role: reader, schema: 0}}",
     ),
-    "the strategy does not allow the order": ("FORWARD", [f"{A}, {B}", A], "", "no safe order", []),
-    "the only consumer is compatible since version 0": (
-        "BACKWARD", [A, f"{A}, {DEFAULT}", f"{A}, {C}"], f"{SHOP}, {{name: audit, role: reader, schema: 0}}", "any order",
-        [APPLY, (PRODUCERS, ["shop"]), (CONSUMERS, ["audit"])],
+    "the strategy protects no client, and each order breaks one": RolloutCase(
+        "ALWAYS_COMPATIBLE", [A, B], "no safe order", clients=f"{SHOP}, {BILLING}", errors=["CLIENT_BREAKS"],
+    ),
+    "reasons name the clients that break": RolloutCase(
+        "ALWAYS_COMPATIBLE", [A, B], "no safe order",
+        clients=f"{SHOP}, {{name: legacy, role: producer, schema: 0}}, {BILLING}",
+        errors=["CLIENT_BREAKS", "CLIENT_BREAKS"],
+        reasons=[
+            "Version 1 cannot read messages that legacy wrote:",
+            "Version 1 cannot read messages that shop (team web) wrote:",
+            "billing (team payments) cannot read earlier messages once it has version 1:",
+            "billing (team payments) cannot read version 1:",
+        ],
+    ),
+    "the strategy does not allow the order": RolloutCase(
+        "FORWARD", [f"{A}, {B}", A], "no safe order", errors=[READER, "BROKER_INCOMPATIBLE"],
+    ),
+    "a waived error does not count": RolloutCase(
+        "FORWARD", [f"{A}, {B}", A], "consumers first", ["consumers", "apply", "producers"], waived=READER,
+    ),
+    "after a waived break brokers reject consumers under a transitive strategy": RolloutCase(
+        "BACKWARD_TRANSITIVE", [A, f"{A}, {B}"], "no safe order", waived=READER,
+        reasons=[
+            "Under BACKWARD_TRANSITIVE a broker rejects consumers that are built with version 1 on prod, stage, dev.",
+            "Version 1 cannot read messages that producers wrote:",
+            "The latest version reads version 1.",
+        ],
+    ),
+    "a new generation has no rollout even if it is waived": RolloutCase(
+        "BACKWARD", [A, B], "no safe order",
+        change={"topics/orders.yaml": declare_topic(f"{SHOP}, {BILLING}", more="generation: 2\n")},
+        waived="NEW_GENERATION",
+        reasons=["A new generation begins with version 2 on prod, stage, dev: no message may be left before, and no client."],
+    ),
+    "a client that the check protects is declared otherwise first": RolloutCase(
+        "BACKWARD", [f"{A}, {B}", A], "consumers first", ["consumers billing", "apply", "producers shop"],
+        begin=["declare billing", "merge"],
+        clients=f"{SHOP}, {PINNED}",
+        errors=["CLIENT_BREAKS"],
+        text="so that they follow every version, or with a definition that can read both (`schema: FILE`)\n",
+    ),
+    "a client of a pair cannot have a definition of its own": RolloutCase(
+        "BACKWARD", [f"{A}, {B}", A], "consumers first", ["consumers billing", "apply", "producers shop"],
+        begin=["declare billing", "merge"],
+        approved={
+            "topics/orders.yaml": declare_topic(
+                f"{SHOP}, {PINNED}", schema=f"{{type: KEY_VALUE, key: {{type: STRING}}, value: {AVRO}}}"
+            )
+        },
+        errors=["CLIENT_BREAKS"],
+        text="so that they follow every version\n",
+    ),
+    "a consumer that no broker lets in": RolloutCase(
+        "ALWAYS_INCOMPATIBLE", [A, A], "no safe order",
+        topic="carts",
+        change={"topics/carts.yaml": declare_topic(f"{SHOP}, {BILLING}", "carts")},
+        errors=["CLIENT_REFUSED"],
+        reasons=[
+            "CLIENT_REFUSED: The consumer billing (team payments) is built with the latest version, and a broker would not let it connect",
+            "There are no messages yet;",
+        ],
+    ),
+    "a renamed topic is compared with its former name": RolloutCase(
+        "FORWARD", [A, f"{A}, {B}"], "producers first", ["apply", "producers shop", "drain billing", "consumers billing"],
+        topic="carts",
+        change={
+            "topics/orders.yaml": declare_topic(f"{SHOP}, {BILLING}", "carts", more="renamed_from: shop/sales/orders\n")
+        },
+        values={"latest": None},
+        reasons=[
+            "Version 0 cannot read messages that producers wrote: Order.b is new",
+            "Every declared consumer reads version 0.",
+        ],
+    ),
+    "the strictest strategy of the targets counts": RolloutCase(
+        "BACKWARD", [A, f"{A}, {DEFAULT}"], "any order", ["apply", "producers", "consumers"],
+        targets=TARGETS.replace("after: [stage]", "after: [stage], overlays: prod.yaml"),
+        approved={"prod.yaml": "topic: shop/sales/orders\nschema_compatibility_strategy: BACKWARD_TRANSITIVE\n"},
+        values={"strategy": "BACKWARD_TRANSITIVE", "strategy_on": ["prod"]},
+        text="BACKWARD_TRANSITIVE on prod\n",
+    ),
+    "a new topic in a project without targets": RolloutCase(
+        "FULL", [A, A], "any order", ["apply", "producers", "consumers"],
+        targets="",
+        topic="carts",
+        change={"topics/carts.yaml": declare_topic(name="carts")},
+        text="schemactl plan --target TARGET --topic shop/sales/carts --detailed-exitcode",
     ),
 }  # fmt: skip
-"""Strategy, versions, clients, the safe order, and the steps on prod with their clients."""
 
 
-@pytest.mark.parametrize(("strategy", "versions", "clients", "order", "on_prod"), ORDERS.values(), ids=ORDERS)
-def test_the_order_follows_from_the_change_and_from_who_reads_it(
-    tmp_path: Path,
-    strategy: str,
-    versions: Sequence[str],
-    clients: str,
-    order: str,
-    on_prod: list[tuple[str, list[str]]],
-) -> None:
-    repository = make_project(tmp_path / "r", strategy, versions, clients)
-    code = 100 if order == "no safe order" else 0
-    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)
-    assert plan["order"] == order
-    expected = {"no safe order": "none"}.get(order, order.removesuffix(" first"))
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=(0, 100)).out)
-    assert {topic["upgrade_first"] for topic in report["topics"]} == {expected}
-    assert plan["reasons"]
-    seen = list_step_kinds(plan)
-    assert [(kind, names) for kind, target, names in seen if target == "prod"] == on_prod
-    targets = list(dict.fromkeys(target for _, target, _ in seen if target))
-    assert targets == (["dev", "stage", "prod"] if on_prod else [])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Path, case: RolloutCase) -> None:
+    repository = make_project(tmp_path / "r", case.strategy, case.versions, case.clients, case.targets, case.approved)
+    repository.write(case.change)
+    if case.waived:
+        waive_rule(repository, case.waived)
+    code = 100 if case.order == "no safe order" else 0
+    rollout = ("rollout", case.topic)
+    plan = json.loads(schemactl(repository.path, *rollout, "--format", "json", code=code).out)
+    assert plan["order"] == case.order
     assert bool(plan["fix"]) is (code == 100)
-    text = schemactl(repository.path, "rollout", "orders", code=code).out
-    markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown", code=code).out
+    assert {name: plan[name] for name in case.values} == case.values
+    assert plan["reasons"]
+    if case.reasons:
+        reasons = [reason[: len(begin)] for reason, begin in zip(plan["reasons"], case.reasons, strict=True)]
+        assert reasons == [*case.reasons]
+
+    steps_by_target: dict[str | None, list[str]] = {}
+    for step in plan["steps"]:
+        clients = [client["name"] for client in step["clients"]]
+        steps_by_target.setdefault(step["target"], []).append(" ".join([step["kind"], *clients]))
+    if case.steps:
+        targets = ["dev", "stage", "prod"] if case.targets else ["TARGET"]
+        assert [*steps_by_target] == [None, *targets]
+        assert (steps_by_target[None], steps_by_target[targets[-1]]) == ([*case.begin], [*case.steps])
+    else:
+        assert steps_by_target == {}
+
+    text = schemactl(repository.path, *rollout, code=code).out
+    assert case.text in text
     for step in plan["steps"]:
         assert f"done when this exits with 0: {step['command']}" in text
-    assert markdown.count("- [ ] ") == len(seen)
+    markdown = schemactl(repository.path, *rollout, "--format", "markdown", code=code).out
+    assert markdown.count("- [ ] ") == len(plan["steps"])
 
-
-def test_a_client_that_the_check_protects_is_declared_otherwise_first(tmp_path: Path) -> None:
-    pinned = BILLING.replace("role", "schema: 0, role")
-    repository = make_project(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {pinned}")
-    assert "CLIENT_BREAKS" in schemactl(repository.path, "check", code=100).out
-    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    assert list_step_kinds(plan)[:3] == [
-        ("declare", None, ["billing"]),
-        ("merge", None, []),
-        ("consumers", "dev", ["billing"]),
-    ]
-
-
-@pytest.mark.parametrize("pair", [False, True])
-def test_a_client_may_have_a_file_of_its_own_where_its_topic_has_one(tmp_path: Path, *, pair: bool) -> None:
-    pinned = BILLING.replace("role", "schema: 0, role")
-    repository = make_project(tmp_path / "r", "BACKWARD", [f"{A}, {B}", f"{A}, {B}"], f"{SHOP}, {pinned}")
-    avro = "{type: AVRO, definition: orders.avsc}"
-    schema = f"{{type: KEY_VALUE, key: {{type: STRING}}, value: {avro}}}" if pair else avro
-    path = repository.path / "topics" / "orders.yaml"
-    path.write_text(path.read_text().replace("shop/sales/orders", "shop/sales/carts").replace(avro, schema))
-    repository.git("add", "-A")
-    repository.git("commit", "-qm", "carts")
-    repository.write({"topics/orders.avsc": record(A)})
-    plan = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json").out)
-    assert (plan["steps"][0]["kind"], "`schema: FILE`" in plan["steps"][0]["text"]) == ("declare", not pair)
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100 if case.errors else 0).out)
+    errors = [finding for finding in report["findings"] if finding["severity"] == "error" and not finding["waiver"]]
+    assert [finding["rule"] for finding in errors] == [*case.errors]
+    expected = {"no safe order": "none"}.get(case.order, case.order.removesuffix(" first"))
+    assert {topic["upgrade_first"] for topic in report["topics"] if topic["change"] != "removed"} == {expected}
 
 
 def test_clients_of_an_embedded_registry_have_steps_without_a_command(tmp_path: Path) -> None:
@@ -195,18 +304,6 @@ def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_
     schemactl(repository.path, *done)
 
 
-def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:
-    legacy = "{name: legacy, role: producer, schema: 0}"
-    repository = make_project(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {legacy}, {BILLING}")
-    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
-    assert [reason.partition(":")[0] for reason in plan["reasons"] if reason.startswith(("Version", "billing"))] == [
-        "Version 1 cannot read messages that legacy wrote",
-        "Version 1 cannot read messages that shop (team web) wrote",
-        "billing (team payments) cannot read earlier messages once it has version 1",
-        "billing (team payments) cannot read version 1",
-    ]
-
-
 def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
     repository = make_project(tmp_path / "r", "BACKWARD", [A, A])
     nothing = "persistent://shop/sales/orders: no change of its schema is pending.\n"
@@ -218,16 +315,23 @@ def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
     assert schemactl(repository.path, "rollout", "carts", code=64).out == ""
 
 
-NO_VERSION: dict[str, tuple[Files, str]] = {
-    "only the doc differs": ({}, "Pulsar does not compare the changed parts"),
-    "it returns to an older version": ({"topics/orders.avsc": record(A)}, "it has an older version's schema again"),
-    "its schema is removed": ({"topics/orders.yaml": "topic: shop/sales/orders\n"}, "its schema was removed"),
-    "its declaration is removed": ({"topics/orders.yaml": None}, "it is no longer declared"),
-}
+NO_VERSION: dict[str, tuple[Files, str, str]] = {
+    "only the doc differs": ({}, "not stored", "Pulsar does not compare the changed parts"),
+    "it returns to an older version": (
+        {"topics/orders.avsc": record(A)}, "older version", "it has an older version's schema again",
+    ),
+    "its schema is removed": (
+        {"topics/orders.yaml": "topic: shop/sales/orders\n"}, "schema removed", "its schema was removed",
+    ),
+    "its declaration is removed": ({"topics/orders.yaml": None}, "removed", "it is no longer declared"),
+}  # fmt: skip
+"""The files of the change, its name in the report of `check`, and the reason of `rollout`."""
 
 
-@pytest.mark.parametrize(("files", "reason"), NO_VERSION.values(), ids=NO_VERSION)
-def test_a_change_that_adds_no_version_has_no_plan(tmp_path: Path, files: Files, reason: str) -> None:
+@pytest.mark.parametrize(("files", "change", "reason"), NO_VERSION.values(), ids=NO_VERSION)
+def test_a_change_that_adds_no_version_has_no_plan_and_no_order(
+    tmp_path: Path, files: Files, change: str, reason: str
+) -> None:
     repository = make_project(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B, f'{B[:-1]}, "doc": "b"}}'])
     repository.write(files)
     assert json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out) == {
@@ -237,6 +341,8 @@ def test_a_change_that_adds_no_version_has_no_plan(tmp_path: Path, files: Files,
         "pending": False,
     }
     assert reason in schemactl(repository.path, "rollout", "orders").out
+    [topic] = json.loads(schemactl(repository.path, "check", "--format", "json").out)["topics"]
+    assert (topic["change"], topic["upgrade_first"]) == (change, None)
 
 
 def test_a_topic_that_goes_leaves_its_clients_named(tmp_path: Path) -> None:
@@ -246,58 +352,6 @@ def test_a_topic_that_goes_leaves_its_clients_named(tmp_path: Path) -> None:
         "Its declared clients: the producer shop (team web), the consumer billing (team payments).\n"
         in schemactl(repository.path, "check").out
     )
-
-
-def test_a_consumer_that_no_broker_lets_in_has_no_safe_order(tmp_path: Path) -> None:
-    repository = make_project(tmp_path / "r", "ALWAYS_INCOMPATIBLE", [A, A])
-    carts = f"topic: shop/sales/carts\nclients: [{SHOP}, {BILLING}]\nschema: {{type: AVRO, definition: orders.avsc}}\n"
-    repository.write({"topics/carts.yaml": carts})
-    plan = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json", code=100).out)
-    assert plan["order"] == "no safe order"
-    assert plan["reasons"][0].startswith(
-        "CLIENT_REFUSED: The consumer billing (team payments) is built with the latest version, and a broker would not let it connect"
-    )
-
-
-def test_a_new_generation_has_no_rollout_even_if_it_is_waived(tmp_path: Path) -> None:
-    repository = make_project(tmp_path / "r", "BACKWARD", [A, B], f"{SHOP}, {BILLING}")
-    path = repository.path / "topics" / "orders.yaml"
-    path.write_text(path.read_text().replace("orders\n", "orders\ngeneration: 2\n", 1))
-    waive_rule(repository, "NEW_GENERATION")
-    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
-    assert plan["reasons"] == [
-        "A new generation begins with version 2 on prod, stage, dev: no message may be left before, and no client."
-    ]
-
-
-def test_a_topic_that_was_another_is_compared_with_it(tmp_path: Path) -> None:
-    repository = make_project(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}")
-    path = repository.path / "topics" / "orders.yaml"
-    path.write_text(path.read_text().replace("orders\n", "carts\nrenamed_from: shop/sales/orders\n", 1))
-    plan = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json").out)
-    assert (plan["latest"], plan["order"]) == (None, "producers first")
-    assert plan["reasons"][0].startswith("Version 0 cannot read messages that producers wrote: Order.b is new")
-
-
-def test_after_a_waived_break_brokers_reject_consumers_under_a_transitive_strategy(tmp_path: Path) -> None:
-    repository = make_project(tmp_path / "r", "BACKWARD_TRANSITIVE", [A, f"{A}, {B}"])
-    waive_rule(repository, "READER_FIELD_MISSING_DEFAULT_VALUE")
-    schemactl(repository.path, "check")
-    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
-    assert plan["reasons"][0] == (
-        "Under BACKWARD_TRANSITIVE a broker rejects consumers that are built with version 1 on prod, stage, dev."
-    )
-
-
-def test_the_strictest_strategy_of_the_targets_counts(tmp_path: Path) -> None:
-    overlay = "topic: shop/sales/orders\nschema_compatibility_strategy: BACKWARD_TRANSITIVE\n"
-    targets = TARGETS.replace("after: [stage]", "after: [stage], overlays: prod.yaml")
-    repository = make_project(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
-    repository.commit({"prod.yaml": overlay})
-    repository.write({"topics/orders.avsc": record(f"{A}, {DEFAULT}, {C}")})
-    assert "BACKWARD_TRANSITIVE on prod\n" in schemactl(repository.path, "rollout", "orders").out
-    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    assert (plan["strategy"], plan["strategy_on"]) == ("BACKWARD_TRANSITIVE", ["prod"])
 
 
 def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:
@@ -317,14 +371,6 @@ def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:
     assert schemactl(repository.path, "show", "orders@2").out == record(f"{A}, {DEFAULT}, {C}") + "\n"
     printed = schemactl(repository.path, "rollout", "orders", "--base", "HEAD^").out
     assert "orders: version 1 to version 2, FULL" in printed
-
-
-def test_a_new_topic_and_a_project_without_targets_have_a_plan(tmp_path: Path) -> None:
-    repository = make_project(tmp_path / "r", "FULL", [A, A], targets="")
-    new = "topic: shop/sales/carts\nschema: {type: AVRO, definition: orders.avsc}\n"
-    repository.write({"topics/carts.yaml": new})
-    printed = schemactl(repository.path, "rollout", "carts").out
-    assert "schemactl plan --target TARGET --topic shop/sales/carts --detailed-exitcode" in printed
 
 
 def test_names_are_hostile_in_no_format(tmp_path: Path) -> None:
@@ -431,19 +477,3 @@ def test_a_plan_has_the_order_of_the_rollout_and_its_digest_does_not_depend_on_i
     repository.git("commit", "-qam", "audit")
     again = json.loads(schemactl(repository.path, *plan, "json").out)
     assert (again["digest"], len(again["steps"])) == (document["digest"], 1)
-
-
-def test_the_order_is_one_for_all_targets_and_waived_errors_do_not_count(tmp_path: Path) -> None:
-    repository = make_project(tmp_path / "r", "FORWARD", [f"{A}, {B}", A])
-    waive_rule(repository, "READER_FIELD_MISSING_DEFAULT_VALUE")
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=(0, 100)).out)
-    code = 100 if report["errors"] else 0
-    rollout = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)
-    orders = {topic["upgrade_first"] for topic in report["topics"]}
-    assert orders == {{"no safe order": "none"}.get(rollout["order"], rollout["order"].removesuffix(" first"))}
-
-
-def test_a_topic_without_a_new_version_has_no_order(tmp_path: Path) -> None:
-    repository = make_project(tmp_path / "r", "FULL", [A, f'{A[:-1]}, "doc": "x"}}'])
-    [topic] = json.loads(schemactl(repository.path, "check", "--format", "json").out)["topics"]
-    assert (topic["change"], topic["upgrade_first"]) == ("not stored", None)
