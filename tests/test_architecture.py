@@ -37,7 +37,7 @@ ONLY = {("declare", "registry"): "schemactl.registry.url", ("declare", "comparis
 # The packages that may import a heavy package: as few as possible.
 IMPORTERS: dict[str, set[str]] = {
     "git": {"history"},
-    "pydantic": {"declare"},
+    "pydantic": {"core", "declare"},
     "yaml": {"checks", "declare", "lsp", "publish"},
     "pygls": {"lsp"},
     "lsprotocol": {"lsp"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from difflib import unified_diff
 from itertools import takewhile
 from operator import eq
@@ -45,7 +45,6 @@ from schemactl.cli.target_selection import (
 )
 from schemactl.cli.topic_selection import resolve_relative_path
 from schemactl.core.errors import NEGATIVE, SchemactlError, StalePlan, UsageError
-from schemactl.core.json_values import read_commit
 from schemactl.core.names import find_matching_topics
 from schemactl.core.terminal import clean, paint_diff
 
@@ -209,7 +208,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
 
     # Go back to the commit of the plan.
     history = approved
-    if commit := read_commit(receipt.approved["commit"]):
+    if commit := receipt.approved.commit:
         line = approved.full_history
         known_commit = context.repository.commit(commit.id)
         if known_commit is None or known_commit.id != commit.id or not line.has(known_commit):
@@ -218,7 +217,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
                 "the plan is from another repository, this clone is behind, or history was rewritten",
                 fix=f"git fetch; or {remake_fix}",
             )
-        ref = receipt.approved["ref"]
+        ref = receipt.approved.ref
         position = Position(ref, ref, known_commit)
         history = view_on_target(context.repository, line.view_until(position), place.project, place.target)
 
@@ -256,16 +255,20 @@ def _remake_plan(receipt: Receipt, target: OpenTarget, file: str, results: list[
         UsageError: if they name something that the approved history does not have.
     """
     from schemactl.deploy.target_catalog import rename_catalog
-    from schemactl.deploy.version_lists import lists_of
+    from schemactl.deploy.version_lists import pair_listed_versions
 
-    scope = receipt.scope
-    names = {"topic": scope["topics"], "namespace": scope["namespaces"]}
-    options = argparse.Namespace(**names, numbers=file, results=results, **receipt.options)
+    options = argparse.Namespace(
+        topic=receipt.scope.topics,
+        namespace=receipt.scope.namespaces,
+        numbers=file,
+        results=results,
+        **asdict(receipt.options),
+    )
     if receipt.lists is None:
         request = PlanRequest.for_target(target, options)
         return request.plan(request.observe())
     git = rename_catalog(target.approved.full_history.catalog, target.names)
-    lists = lists_of(receipt.lists, path=resolve_relative_path(file, target.context), git=git)
+    lists = pair_listed_versions(receipt.lists, path=resolve_relative_path(file, target.context), git=git)
     return make_rebuild_plan(options, target, lists)[0]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from schemactl.deploy.apply import ApplyResult
     from schemactl.deploy.plan import Plan
     from schemactl.deploy.status import LastApply
+    from schemactl.deploy.version_lists import ListedTopic
     from schemactl.registry.interface import Registry
 
 
@@ -220,14 +221,14 @@ class ApplyRecord:
     def end(self, result: ApplyResult, registry: Registry) -> None:
         """Write the final result."""
         from schemactl.deploy.plan_json import write_json
-        from schemactl.deploy.version_lists import topic_values
+        from schemactl.deploy.version_lists import list_topics
         from schemactl.report.apply_result import make_result_document
 
         if self._file is None:
             return
         os.close(self._file)
         self._file = None
-        numbers: list[Json] | None = None
+        numbers: tuple[ListedTopic, ...] | None = None
         if self._git is not None:
             registered = None
             # The file has no numbers if the registry cannot be read.
@@ -235,5 +236,5 @@ class ApplyRecord:
                 registered = registry.read(self._ready.plan.scope)
             if registered is not None:
                 git = self._ready.target.add_registered_versions(self._git, registered)
-                numbers = topic_values(git=git, registry=registered)
+                numbers = list_topics(git=git, registry=registered)
         write_json(make_result_document(result, self._run, numbers), self._path, below=self._context.top)

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
@@ -198,11 +198,11 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
 
 def _show_file(args: argparse.Namespace, context: Context) -> int:
     """Print the text of a plan file."""
-    from schemactl.deploy.receipt import OPTIONS_SHAPE, read_receipt
+    from schemactl.deploy.receipt import PERMISSION_OPTIONS, read_receipt
 
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
-    plan_options = ("topic", "namespace", *OPTIONS_SHAPE, "at", "base", "out", "results", "format", "summary")
+    plan_options = ("topic", "namespace", *PERMISSION_OPTIONS, "at", "base", "out", "results", "format", "summary")
     reject_options(args, context, plan_options, ", not to `plan show`")
     if args.target or args.all_targets:
         raise UsageError("--target applies when a plan is made, not to `plan show`")
@@ -218,13 +218,13 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
 
     The plans of all these namespaces have together the steps of the plan without --namespace. No registry is contacted.
     """
-    from schemactl.deploy.receipt import OPTIONS_SHAPE
+    from schemactl.deploy.receipt import PERMISSION_OPTIONS
     from schemactl.deploy.target_catalog import select_known_part
 
     # Everything else shapes steps, not the namespaces.
     if args.plan:
         raise UsageError(f"plan namespaces takes no file: {args.plan}", fix="leave it out")
-    step_options = (*OPTIONS_SHAPE, "out", "results", "summary", "detailed_exitcode")
+    step_options = (*PERMISSION_OPTIONS, "out", "results", "summary", "detailed_exitcode")
     reject_options(args, context, step_options, ", not to `plan namespaces`")
     selection = TargetSelection.from_arguments(args)
     selection.require_one("plan namespaces", "schemactl plan namespaces --target {}".format)
@@ -478,15 +478,12 @@ def _select_deletions(
 
 def write_plan(plan: Plan, args: argparse.Namespace, context: Context) -> None:
     """Write the receipt of the plan to the file that `--out` means, and print the command that applies it."""
-    from schemactl.deploy.receipt import OPTIONS_SHAPE, Receipt
+    from schemactl.core.json_values import make_view
+    from schemactl.deploy.receipt import PlanOptions, PlanSelection, Receipt
 
     out = resolve_output_file(args.out, context, name="plan.json")
-    scope = {"topics": args.topic, "namespaces": args.namespace}
-    # `rebuild` does not have all of these options.
-    options: Json = {
-        name: getattr(args, name, [] if isinstance(shape, list) else False) for name, shape in OPTIONS_SHAPE.items()
-    }
-    receipt = Receipt.of(plan, render_plan_file(plan), scope=scope, options=options)
+    scope = PlanSelection(topics=args.topic, namespaces=args.namespace)
+    receipt = Receipt.of(plan, render_plan_file(plan), scope=scope, options=make_view(PlanOptions, args))
     receipt.write(out, below=context.top)
     if plan.origin.proposed and plan.steps:
         command = format_command_after_merge(receipt)
@@ -537,7 +534,7 @@ def format_apply_command(plan: Plan, file: str) -> str:
 
 def format_command_after_merge(receipt: Receipt) -> str:
     """Return the command that applies a proposed plan by its digest, with the options that it was made with."""
-    options = {"topic": receipt.scope["topics"], "namespace": receipt.scope["namespaces"], **receipt.options}
+    options = {"topic": receipt.scope.topics, "namespace": receipt.scope.namespaces, **asdict(receipt.options)}
     command = f"schemactl apply --target {quote(receipt.target)} --expect-digest {quote(receipt.digest)}"
     return command + _format_options(options)
 

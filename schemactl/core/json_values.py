@@ -1,20 +1,22 @@
 """Convert dataclasses and shared types to and from JSON, for plans, results and reports. Keys are never renamed.
 
 A document of a report is a dataclass whose fields are its keys. `make_view` fills it from an object of the domain, and `to_json`
-encodes it by the types of its values.
+encodes it by the types of its values; `from_json` decodes a document that is read again.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date
 from enum import Enum
+from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Final, Literal, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
@@ -23,17 +25,18 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 from schemactl.core.terminal import escape
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from pydantic_core import ErrorDetails
+
 Json = dict[str, Any]
 
 JsonValue = str | int | float | bool | list[Any] | dict[str, Any] | None
 
-ViewT = TypeVar("ViewT")
+T = TypeVar("T")
 
 OPTIONAL: Final = {"is_optional": True}
 """The metadata of a field that is left out of the JSON object if it is None."""
-
-
-_MAX_LONG = (1 << 63) - 1
 
 _JSON_STRING = json.encoder.encode_basestring
 _ASCII_STRING = json.encoder.encode_basestring_ascii
@@ -41,7 +44,29 @@ _ASCII_STRING = json.encoder.encode_basestring_ascii
 
 _ENCODE_JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
-_KINDS = {str: "text", int: "a number", bool: "true or false", dict: "an object", list: "a list", NoneType: "null"}
+_LONE_SURROGATES: Final = r"[\ud800-\udfff]"
+
+_SCALAR_TYPES: Final = frozenset({bool, int, float, str})
+
+_KINDS: Final = {
+    str: "text",
+    int: "a number",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
+    type(None): "null",
+}
+
+_EXPECTED_KINDS: Final = {
+    "string_type": "text",
+    "int_type": "a number",
+    "bool_type": "true or false",
+    "dataclass_type": "an object",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "tuple_type": "a list",
+}
+"""The expected kind by pydantic's type of an error."""
 
 
 def json_text(value: Any) -> str:
@@ -55,7 +80,7 @@ def json_text(value: Any) -> str:
     except (TypeError, RecursionError):
         # For keys that are not texts, and for the errors of values that are not JSON.
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return text if text.isascii() else escape(text, r"[\ud800-\udfff]")
+    return text if text.isascii() else escape(text, _LONE_SURROGATES)
 
 
 def _indent_json(value: Any, line_start: str) -> str:
@@ -168,21 +193,23 @@ def to_json(value: Any) -> Any:
     A dataclass becomes an object with its fields as keys, in their order. Names of topics and namespaces become text, dates ISO
     8601, enums their values, paths POSIX paths, bytes base64, and collections lists.
     """
+    kind = type(value)
+    if value is None or kind in _SCALAR_TYPES:
+        return value
     if isinstance(value, Enum):
         return value.value
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, str | int | float):
         return value
-    if isinstance(value, TopicName | NamespaceName):
+    if kind is TopicName or kind is NamespaceName:
         return str(value)
+    if is_dataclass(kind):
+        return {
+            name: to_json(member)
+            for name, is_optional in _list_keys(kind)
+            if (member := getattr(value, name)) is not None or not is_optional
+        }
     if isinstance(value, Mapping):
         return {str(to_json(key)): to_json(member) for key, member in value.items()}
-    if is_dataclass(value):
-        members = ((field, getattr(value, field.name)) for field in fields(value))
-        return {
-            field.name: to_json(member)
-            for field, member in members
-            if member is not None or "is_optional" not in field.metadata
-        }
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Path):
@@ -192,18 +219,53 @@ def to_json(value: Any) -> Any:
     return [to_json(member) for member in value]
 
 
-def make_view(view: type[ViewT], source: object, **values: Any) -> ViewT:
+@cache
+def _list_keys(view: type[DataclassInstance]) -> list[tuple[str, bool]]:
+    """Return the names of the fields of a dataclass, each with whether it is left out if it is None."""
+    return [(member.name, "is_optional" in member.metadata) for member in fields(view)]
+
+
+def from_json(kind: type[T], value: Any) -> T:
+    """Decode the JSON values that `to_json` made of a dataclass; unknown keys are ignored, and lone surrogates are escaped.
+
+    Raises:
+        ValueError: if they do not fit the types of the fields; the message has the location, the value and the expected type.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    # In JSON, unlike in Python's values, pydantic's strict mode accepts an object as a dataclass.
+    text = json.dumps(value, ensure_ascii=False)
+    # An escape in JSON would be read as the surrogate again.
+    text = re.sub(_LONE_SURROGATES, lambda match: "\\" + escape(match[0], _LONE_SURROGATES), text)
+    try:
+        return TypeAdapter(kind).validate_json(text, strict=True)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        location = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in detail["loc"]).removeprefix(".")
+        raise ValueError(f"`{location}` {_describe_mismatch(detail)}") from None
+
+
+def _describe_mismatch(detail: ErrorDetails) -> str:
+    if detail["type"] == "missing":
+        return "is missing"
+    if detail["type"] not in _EXPECTED_KINDS:
+        return f"is not valid: {detail['msg']}"
+    actual_kind = _KINDS.get(type(detail["input"]), "a number with a fraction")
+    return f"is {actual_kind}, expected {_EXPECTED_KINDS[detail['type']]}"
+
+
+def make_view(view: type[T], source: object, **values: Any) -> T:
     """Return a dataclass with `values` as fields, and the other fields from the attributes of `source` with the same names.
 
     An attribute that is an empty text becomes None if the type of the field allows None. A field keeps its default if `source` does not
     have the attribute.
     """
     copied = {}
-    for field in fields(cast("Any", view)):
-        if field.name not in values and hasattr(source, field.name):
-            value = getattr(source, field.name)
+    for member in fields(cast("Any", view)):
+        if member.name not in values and hasattr(source, member.name):
+            value = getattr(source, member.name)
             # Annotations are text, because the modules of views postpone their evaluation.
-            copied[field.name] = None if value == "" and field.type.endswith("| None") else value
+            copied[member.name] = None if value == "" and member.type.endswith("| None") else value
     return view(**copied, **values)
 
 
@@ -223,30 +285,35 @@ def metadata_value(metadata: Metadata) -> Json:
     }
 
 
-def read_commit(value: Json | None) -> Commit | None:
-    """Return the commit that `commit_value` wrote."""
-    return None if value is None else Commit(value["id"], value["time_s"], value["subject"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionView:
+    """A definition in JSON, in base64 if its bytes are not text, as in a KEY_VALUE."""
+
+    type: str
+    schema: str | None = field(default=None, metadata=OPTIONAL)
+    schema_b64: str | None = field(default=None, metadata=OPTIONAL)
+    properties: dict[str, str]
+
+    @classmethod
+    def from_info(cls, info: SchemaInfo) -> DefinitionView:
+        """Return the view of a definition."""
+        values: Json = {"type": info.type.name, "properties": dict(info.properties)}
+        if b"\0" not in info.schema:
+            with suppress(UnicodeDecodeError):
+                return cls(**values, schema=info.schema.decode())
+        return cls(**values, schema_b64=base64.b64encode(info.schema).decode())
+
+    def to_info(self) -> SchemaInfo:
+        """Return the definition; raise ValueError if its type is unknown or its bytes are not base64."""
+        if self.type not in SchemaType.__members__:
+            raise ValueError(f"{self.type} is not a schema type")
+        content = (self.schema or "").encode() if self.schema_b64 is None else base64.b64decode(self.schema_b64)
+        return SchemaInfo(SchemaType[self.type], content, self.properties)
 
 
 def schema_value(info: SchemaInfo | None) -> Json | None:
-    """Return a definition as JSON, in base64 if its bytes are not text, as in a KEY_VALUE."""
-    if info is None:
-        return None
-    try:
-        content = {"schema": info.schema.decode()}
-    except UnicodeDecodeError:
-        content = {}
-    if not content or b"\0" in info.schema:
-        content = {"schema_b64": base64.b64encode(info.schema).decode()}
-    return {"type": info.type.name, **content, "properties": dict(info.properties)}
-
-
-def read_schema(value: Json | None) -> SchemaInfo | None:
-    """Return the definition that `schema_value` wrote."""
-    if value is None:
-        return None
-    content = base64.b64decode(value["schema_b64"]) if "schema_b64" in value else value["schema"].encode()
-    return SchemaInfo(SchemaType[value["type"]], content, value["properties"])
+    """Return a definition as JSON."""
+    return None if info is None else cast("Json", to_json(DefinitionView.from_info(info)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,52 +372,3 @@ def breakage_value(breakage: Breakage) -> Json:
 def client_value(client: Client) -> Json:
     """Return a declared client as JSON."""
     return cast("Json", to_json(make_view(ClientView, client, runs_on=client.targets)))
-
-
-def shape_error(value: Any, shape: Any) -> str:
-    """Return the location and kind of the difference between a JSON value and a shape, or "".
-
-    A shape is a type or a union of types; `[shape]` for a list of such values; `{key: shape}` for an object with such members,
-    where a missing member counts as null and `*` means every member; or a tuple of alternative shapes.
-    """
-    mismatch = _find_mismatch(value, shape)
-    if mismatch is None:
-        return ""
-    path, problem = mismatch
-    place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in reversed(path))
-    return f"`{place.removeprefix('.')}` {problem}"
-
-
-def _find_mismatch(value: Any, shape: Any) -> tuple[list[str | int], str] | None:
-    """Return the path to a part that does not fit, innermost key first, and the problem, or None if all parts fit."""
-    shapes = shape if type(shape) is tuple else shape.__args__ if isinstance(shape, UnionType) else (shape,)
-    for fitting in shapes:
-        if _is_kind(value, fitting):
-            break
-    else:
-        expected = " or ".join(
-            _KINDS[alternative if isinstance(alternative, type) else type(alternative)] for alternative in shapes
-        )
-        return [], f"is {_KINDS.get(type(value), 'a number with a fraction')}, expected {expected}"
-    if isinstance(fitting, type):
-        return None
-    if isinstance(fitting, list):
-        members: Iterable[tuple[str | int, Any, Any]] = (
-            (index, member, fitting[0]) for index, member in enumerate(value)
-        )
-    else:
-        keys = dict.fromkeys(value, fitting["*"]) if "*" in fitting else fitting
-        members = ((key, value.get(key), member_shape) for key, member_shape in keys.items())
-    for key, member, member_shape in members:
-        if mismatch := _find_mismatch(member, member_shape):
-            path, problem = mismatch
-            is_missing = not path and isinstance(fitting, dict) and key not in value
-            return [*path, key], "is missing" if is_missing else problem
-    return None
-
-
-def _is_kind(value: Any, shape: Any) -> bool:
-    if shape is int:
-        # A boolean is an int in Python, but not in JSON.
-        return type(value) is int and abs(value) <= _MAX_LONG
-    return isinstance(value, shape if isinstance(shape, type) else type(shape))

@@ -1,7 +1,7 @@
 """Read the keys and values of every document into frozen pydantic models, and derive the JSON Schemas for editors from them.
 
-A model has the values in the types of `core`: names, days, strategies. Only this module imports pydantic, which is slow, so other
-modules import it when a file is read.
+A model has the values in the types of `core`: names, days, strategies. pydantic is slow to import, so other
+modules import this module when a file is read.
 """
 
 from __future__ import annotations

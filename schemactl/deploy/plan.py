@@ -14,6 +14,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, Release
 from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.steps.step import Step
+from schemactl.deploy.version_lists import ListedTopic
 from schemactl.deploy.version_numbers import TopicMismatches
 from schemactl.registry.interface import Scope
 
@@ -137,7 +138,7 @@ class Plan:
         steps: the steps in order; steps of different topics are independent.
         notes: the differences that remain afterwards, by topic.
         refusals: the topics and policies that are left out, with the reasons; they have no steps.
-        lists: the lists that a rebuild restores, as `version_lists.topic_value` writes them, or None for other plans.
+        lists: the version lists that a rebuild restores, or None for other plans.
         number_mismatches: the topics with numbers that will not be Git's after all steps.
         has_unrecorded_mismatch_now: whether a topic has such a number already that is not recorded.
         whole: whether it was made for all topics, so that topics without a step are complete.
@@ -153,7 +154,7 @@ class Plan:
     steps: tuple[Step, ...]
     notes: tuple[PlanNote, ...]
     refusals: tuple[PlanRefusal, ...]
-    lists: tuple[Json, ...] | None = None
+    lists: tuple[ListedTopic, ...] | None = None
     number_mismatches: tuple[TopicMismatches, ...] = ()
     has_unrecorded_mismatch_now: bool = False
     whole: bool = True

@@ -12,7 +12,7 @@ from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core import atomic_files
 from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.json_values import Json, answer_value, commit_value, json_text, waiver_value
+from schemactl.core.json_values import Json, answer_value, commit_value, json_text, to_json, waiver_value
 from schemactl.core.names import TopicName
 from schemactl.deploy.broker_configuration import comparison_values
 from schemactl.deploy.plan import Plan, UnreadableDeclaration
@@ -96,7 +96,7 @@ def _make_values(plan: Plan) -> Json:
         "whole": plan.whole,
     }
     if plan.lists is not None:
-        values["lists"] = [*plan.lists]
+        values["lists"] = to_json(plan.lists)
     return values
 
 

@@ -31,7 +31,7 @@ from schemactl.deploy.plan import Origin, Plan, PlanRefusal
 from schemactl.deploy.planner import RELAX, Planner
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps.delete_schema import DeleteSchema
-from schemactl.deploy.version_lists import NumberPair, topic_value
+from schemactl.deploy.version_lists import ListedTopic, NumberPair
 
 _UNKNOWN = (
     "Git declared no schema for the topic for a time: a deletion may have taken a number, which Git does not show",
@@ -78,7 +78,9 @@ def make_rebuild(
     plan = rebuilder.build_plan()
     return replace(
         plan,
-        lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items()) if name in plan.scope.topics),
+        lists=tuple(
+            ListedTopic.from_pairs(name, pairs) for name, pairs in sorted(lists.items()) if name in plan.scope.topics
+        ),
     )
 
 

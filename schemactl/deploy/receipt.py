@@ -6,21 +6,21 @@ It has no steps: the steps of an apply always come from Git and the registry, so
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from shlex import quote
-from types import NoneType
 from typing import Final
 
 from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.json_values import Json, commit_value, read_document, shape_error
+from schemactl.core.json_values import from_json, make_view, read_document, to_json
+from schemactl.core.schema import Commit
 from schemactl.core.terminal import clean
 from schemactl.deploy.plan import Plan
 from schemactl.deploy.plan_json import plan_digest, write_json
 from schemactl.deploy.steps.step import name_value
+from schemactl.deploy.version_lists import ListedTopic
 
 FORMAT_VERSION: Final = 2
 """The format of the file. Format 1 had the steps."""
@@ -28,97 +28,93 @@ FORMAT_VERSION: Final = 2
 MAX_SIZE_BYTES: Final = 1 << 28
 """A larger file is not read."""
 
-OPTIONS_SHAPE: Final = {
-    "allow_delete": [str],
-    "force_delete": [str],
-    "allow_data_loss": [str],
-    "allow_unreadable_messages": [str],
-    "relax_while_replaying": bool,
-    "create_tenants": bool,
-}
-"""The options of `plan` and `rebuild` that permit something, as the command line stores them."""
-
-_COMMIT_SHAPE: Final = ({"id": str, "time_s": int, "subject": str}, NoneType)
-_VERSION_SHAPE: Final = {
-    "registry": int | None,
-    "git": int | None,
-    "state": str,
-    "time_ms": int | None,
-    "commit": _COMMIT_SHAPE,
-    "schema": ({"type": str, "schema": str | None, "schema_b64": str | None, "properties": {"*": str}}, NoneType),
-}
-_SHAPE: Final = {
-    "target": str,
-    "registry": str,
-    "approved": {"ref": str, "commit": _COMMIT_SHAPE},
-    "proposed": bool,
-    "scope": {"topics": [str], "namespaces": [str]},
-    "options": OPTIONS_SHAPE,
-    "lists": ([{"topic": str, "versions": [_VERSION_SHAPE]}], NoneType),
-    "steps": int,
-    "left_out": [{"topic": str | None, "namespace": str | None, "reason": str}],
-    "misread": [str],
-    "digest": str,
-    "text": str,
-}
-"""The shape of the file (see `shape_error`)."""
-
 
 @dataclass(frozen=True, slots=True)
+class ApprovedCommit:
+    """The ref of the approved history or position, and its commit; null if nothing was approved yet."""
+
+    ref: str
+    commit: Commit | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSelection:
+    """The globs of `--topic` (and, after a `!`, of `--skip`), and the names of `--namespace`."""
+
+    topics: list[str]
+    namespaces: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of `plan` and `rebuild` that permit something, as the command line names them."""
+
+    allow_delete: list[str] = field(default_factory=list)
+    force_delete: list[str] = field(default_factory=list)
+    allow_data_loss: list[str] = field(default_factory=list)
+    allow_unreadable_messages: list[str] = field(default_factory=list)
+    relax_while_replaying: bool = False
+    create_tenants: bool = False
+
+
+PERMISSION_OPTIONS: Final = tuple(option.name for option in fields(PlanOptions))
+"""The options of `PlanOptions`, as the command line stores them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The origin of a plan, its digest and its text. The names of the attributes are the keys of the file.
+    """The origin of a plan, its digest and its text. The fields are the keys of the file, in their order.
 
     Attributes:
+        schemactl: the version of schemactl.
         target: the name of the target.
         registry: the URL that the target had.
-        approved: the `ref` of the approved history or position, and the `commit`, null if nothing was approved yet.
         proposed: whether the plan was for a merge that is not approved yet.
-        scope: the globs of `--topic` (and, after a `!`, of `--skip`) as `topics`, and the names of `--namespace` as `namespaces`.
-        options: the permissions, by the keys of `OPTIONS_SHAPE`.
-        lists: the version lists that a rebuild restores, as `version_lists.topic_value` writes them; None for other plans.
+        lists: the version lists that a rebuild restores; None for other plans.
         steps: the number of steps.
-        left_out: the topics and namespaces that the plan leaves out, each with the reason.
+        left_out: the topics and namespaces that the plan leaves out, each with the key `topic` or `namespace` and the `reason`.
         misread: the topics whose messages would be misread.
         digest: the digest of the plan.
         text: the report on the plan, without colors.
     """
 
+    format_version: int = FORMAT_VERSION
+    schemactl: str = ""
     target: str
     registry: str
-    approved: Json
+    approved: ApprovedCommit
     proposed: bool
-    scope: Json
-    options: Json
-    lists: Sequence[Json] | None
+    scope: PlanSelection
+    options: PlanOptions
+    lists: tuple[ListedTopic, ...] | None = None
     steps: int
-    left_out: Sequence[Json]
-    misread: Sequence[str]
+    left_out: tuple[dict[str, str | None], ...]
+    misread: tuple[str, ...]
     digest: str
     text: str
 
     @classmethod
-    def of(cls, plan: Plan, text: str, *, scope: Json, options: Json) -> Receipt:
+    def of(cls, plan: Plan, text: str, *, scope: PlanSelection, options: PlanOptions) -> Receipt:
         """Return the receipt of a plan that was made for this scope with these options."""
-        origin = plan.origin
-        return cls(
-            origin.target,
-            origin.registry,
-            {"ref": origin.ref, "commit": commit_value(origin.tip)},
-            origin.proposed,
-            scope,
-            options,
-            plan.lists,
-            len(plan.steps),
-            [
+        return make_view(
+            cls,
+            plan.origin,
+            schemactl=get_version(),
+            approved=ApprovedCommit(plan.origin.ref, plan.origin.tip),
+            scope=scope,
+            options=options,
+            lists=plan.lists,
+            steps=len(plan.steps),
+            left_out=(
                 *({**name_value(refusal.name), "reason": refusal.message} for refusal in plan.refusals),
                 *(
                     {"topic": str(declaration.topic) if declaration.topic else None, "reason": declaration.message}
                     for declaration in plan.unreadable
                 ),
-            ],
-            [str(topic.name) for topic in plan.misread],
-            plan_digest(plan),
-            text,
+            ),
+            misread=tuple(str(topic.name) for topic in plan.misread),
+            digest=plan_digest(plan),
+            text=text,
         )
 
     @property
@@ -128,8 +124,7 @@ class Receipt:
 
     def write(self, path: Path, *, below: str) -> None:
         """Write the receipt to the file at `path`, atomically, and follow no link below `below`."""
-        values = {key: getattr(self, key) for key in _SHAPE}
-        write_json({"format_version": FORMAT_VERSION, "schemactl": get_version(), **values}, path, below=below)
+        write_json(to_json(self), path, below=below)
 
 
 def read_receipt(path: Path) -> Receipt:
@@ -147,10 +142,12 @@ def read_receipt(path: Path) -> Receipt:
                 f"{path} is not a plan of schemactl: it is larger than {MAX_SIZE_BYTES >> 20} MiB", fix=fix
             )
     value = read_document(path, kind="a plan of schemactl", keys={"digest"}, version=FORMAT_VERSION, fix=fix)
-    problem = shape_error(value, _SHAPE)
-    if not problem and (commit := value["approved"]["commit"]) and not re.fullmatch("[0-9a-f]{40,64}", commit["id"]):
-        problem = "`approved.commit.id` is not the full id of a commit"
-    if problem:
-        raise SchemactlError(f"{path} is not a plan of schemactl: {problem}", fix=fix)
-    values: Json = {key: value.get(key) for key in _SHAPE}
-    return Receipt(**{**values, "text": clean(value["text"])})
+    try:
+        receipt = from_json(Receipt, value)
+    except ValueError as error:
+        raise SchemactlError(f"{path} is not a plan of schemactl: {error}", fix=fix) from error
+    if (commit := receipt.approved.commit) and not re.fullmatch("[0-9a-f]{40,64}", commit.id):
+        raise SchemactlError(
+            f"{path} is not a plan of schemactl: `approved.commit.id` is not the full id of a commit", fix=fix
+        )
+    return replace(receipt, text=clean(receipt.text))

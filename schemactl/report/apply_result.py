@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from typing import Final
 
-from schemactl.core.json_values import Json
+from schemactl.core.json_values import Json, to_json
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import paint
 from schemactl.core.wording import format_count
 from schemactl.deploy.apply import ApplyResult
 from schemactl.deploy.plan import Plan
 from schemactl.deploy.plan_json import FORMAT_VERSION, document
+from schemactl.deploy.version_lists import ListedTopic
 from schemactl.report.plan import count_changes, describe_left_out
 from schemactl.report.target_blocks import make_unreadable_block
 
@@ -83,13 +85,15 @@ def _indent(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def make_result_document(result: ApplyResult, run: Json | None = None, topics: list[Json] | None = None) -> Json:
+def make_result_document(
+    result: ApplyResult, run: Json | None = None, topics: Sequence[ListedTopic] | None = None
+) -> Json:
     """Return the document that `apply --result` writes when it has ended; keys are not renamed within a format version.
 
     Args:
         result: the result of the apply.
         run: the run of the build server (see `core.environment`), or None.
-        topics: the version numbers afterwards (see `version_numbers.topic_value`), or None if they were not read.
+        topics: the version numbers afterwards , or None if they were not read.
     """
     outcome = "partly applied" if result.done else "failed"
     if not result.remaining_steps and not result.plan.leaves_out and result.failure is None:
@@ -107,7 +111,7 @@ def make_result_document(result: ApplyResult, run: Json | None = None, topics: l
             }
             for number, _ in result.remaining_steps
         ],
-        "topics": topics,
+        "topics": to_json(topics),
         "done": list(result.done),
     }
 

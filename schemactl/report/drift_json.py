@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemactl.core.environment import get_version
-from schemactl.core.json_values import Json, commit_value, schema_value
+from schemactl.core.json_values import Json, commit_value, schema_value, to_json
 from schemactl.core.wording import get_name_type
 from schemactl.declare.target_numbers import decision_value
 from schemactl.deploy.broker_configuration import comparison_values
@@ -14,7 +14,7 @@ from schemactl.deploy.drift_items import DriftItem
 from schemactl.deploy.geo_replication import ReplicatedNamespace, select_namespaces_of_target
 from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.version_drift import list_differences
-from schemactl.deploy.version_lists import FORMAT_VERSION, topic_values
+from schemactl.deploy.version_lists import FORMAT_VERSION, list_topics
 from schemactl.deploy.version_numbers import mismatch_values
 from schemactl.formats.part_changes import diff_definitions
 
@@ -48,7 +48,7 @@ def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespac
         "unreadable": unreadable_values(report.plan.unreadable),
         "brokers": comparison_values(report.plan.brokers),
         "replicated": list_replicated_values(select_namespaces_of_target(report, spaces)),
-        "topics": topic_values(git=report.git, registry=report.registered),
+        "topics": to_json(list_topics(git=report.git, registry=report.registered)),
     }
 
 

@@ -31,6 +31,7 @@ from property_runs import EXAMPLES
 
 from schemactl.comparison.changes import remove_upload_properties
 from schemactl.core.catalog import Catalog
+from schemactl.core.json_values import to_json
 from schemactl.core.names import TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
@@ -40,7 +41,7 @@ from schemactl.deploy.plan import Plan
 from schemactl.deploy.rebuild import Lists, make_rebuild, without_versions
 from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.target_catalog import find_scope, select_applicable
-from schemactl.deploy.version_lists import FORMAT_VERSION, read_lists, topic_values
+from schemactl.deploy.version_lists import FORMAT_VERSION, list_topics, read_lists
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import Registry, Scope
 
@@ -66,7 +67,11 @@ def rebuild(registry: Registry, git: Catalog, lists: Lists) -> Plan:
 def export_lists(registry: Registry, git: Catalog) -> Lists:
     """The lists, after a journey through a file."""
     contents = registry.read(find_scope(git))
-    document = {"format_version": FORMAT_VERSION, "target": "local", "topics": topic_values(git=git, registry=contents)}
+    document = {
+        "format_version": FORMAT_VERSION,
+        "target": "local",
+        "topics": to_json(list_topics(git=git, registry=contents)),
+    }
     with TemporaryDirectory() as folder:
         path = Path(folder, "numbers.json")
         path.write_text(json.dumps(document))

@@ -209,6 +209,7 @@ def test_what_is_not_a_plan_file_is_one_clear_error(
         ("options.create_tenants", "yes", "`options.create_tenants` is text, expected true or false"),
         ("approved.commit.id", "--output=x", "`approved.commit.id` is not the full id of a commit"),
         ("lists", [{"topic": "x", "versions": [7]}], "`lists[0].versions[0]` is a number, expected an object"),
+        ("lists", [{"topic": "x", "versions": [{}]}], "`lists[0].versions[0].registry` is missing"),
     ],
 )
 def test_a_value_of_another_type_is_one_clear_error(estate: Estate, pointer: str, value: object, problem: str) -> None:

@@ -21,7 +21,6 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionErr
 
 from schemactl.core.deadline import MAX_PARALLEL, PARALLEL, OutOfTime, Worker, begin_wait, end_wait
 from schemactl.core.errors import NotPermitted, RegistryError, UnusableCredentials
-from schemactl.core.json_values import shape_error
 from schemactl.core.terminal import on_one_line
 from schemactl.registry.interface import Warn, no_warning
 from schemactl.registry.pulsar import responses
@@ -35,6 +34,7 @@ from schemactl.registry.pulsar.responses import (
     audit_request,
     can_succeed_later,
     error_message,
+    has_shape,
     is_unauthenticated,
     retry_after_s,
 )
@@ -151,7 +151,7 @@ class AdminConnection:
 
         Args:
             path: the path below `/admin/v2/`.
-            shape: the expected shape (see `shape_error`).
+            shape: the expected shape (see `has_shape`).
             absent: `absent=value` returns that value for a 404.
 
         Raises:
@@ -182,7 +182,7 @@ class AdminConnection:
             raise RegistryError(
                 f"{self.url}: {request} does not answer with JSON{_source_clause(reply)}", fix=fix
             ) from None
-        if shape_error(value, shape):
+        if not has_shape(value, shape):
             raise RegistryError(f"{self.url}: {request} does not answer as Pulsar does{_source_clause(reply)}", fix=fix)
         return value
 

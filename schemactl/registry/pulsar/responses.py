@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from threading import local
+from types import UnionType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import urllib3
@@ -36,6 +37,8 @@ LONGEST_VERSION = 64
 """The maximum number of characters of a broker's release."""
 
 TOO_MANY_REQUESTS = 429
+
+_MAX_LONG: Final = (1 << 63) - 1
 
 _ENCODINGS: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 _RETRY: Final = urllib3.Retry(retry_after_max=1 << 40)
@@ -108,6 +111,28 @@ class Reply(NamedTuple):
         except MemoryError:
             raise ValueError("it does not fit into memory") from None
         return value
+
+
+def has_shape(value: Any, shape: Any) -> bool:
+    """Return whether a JSON value has a shape.
+
+    A shape is a type or a union of types; `[shape]` for a list of such values; `{key: shape}` for an object with such members,
+    where a missing member counts as null and `*` means every member; or a tuple of alternative shapes.
+    """
+    if isinstance(shape, (tuple, UnionType)):
+        alternatives = shape if isinstance(shape, tuple) else shape.__args__
+        return any(has_shape(value, alternative) for alternative in alternatives)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(has_shape(member, shape[0]) for member in value)
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return False
+        members = dict.fromkeys(value, shape["*"]) if "*" in shape else shape
+        return all(has_shape(value.get(key), member_shape) for key, member_shape in members.items())
+    if shape is int:
+        # A boolean is an int in Python, but not in JSON.
+        return type(value) is int and abs(value) <= _MAX_LONG
+    return isinstance(value, shape)
 
 
 def audit_request(method: str, url: str, outcome: str, started_s: float, attempt: int = 1) -> None:

@@ -256,7 +256,7 @@ def test_a_rewritten_history_cannot_stand_for_what_was_kept(estate: Estate, expo
         ),
         (
             '{"format_version": 1, "target": "local", "topics": [{}]}',
-            "does not have the format of version numbers that schemactl writes:",
+            "does not have the format of version numbers that schemactl writes: `topics[0].topic` is missing",
         ),
     ],
 )
