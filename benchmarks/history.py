@@ -70,13 +70,14 @@ def derive(folder: Path, *topics: str) -> dict[str, float]:
 
 def derive_here(folder: str, *topics: str) -> dict[str, float]:
     """Derive the versions in this process, and return the figures."""
-    from schemactl import history
     from schemactl.core.names import TopicName
     from schemactl.declare.project import load_project
+    from schemactl.history.approved_history import read_history
+    from schemactl.history.git import Repository
 
     project, _ = load_project(folder)
-    with history.Repository.open(folder) as repository:
-        catalog = history.read(repository, project).catalog
+    with Repository.open(folder) as repository:
+        catalog = read_history(repository, project).catalog
         versions = [catalog.topics[TopicName.parse(topic)].versions for topic in topics]
         figures = {"versions": sum(map(len, versions))}
     mine, gits = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

@@ -16,7 +16,8 @@ from command import Printed
 
 from examples.shop import history
 from schemactl.core.catalog import Catalog
-from schemactl.history import Repository, load_project, read
+from schemactl.history.approved_history import load_project, read_history
+from schemactl.history.git import Repository
 
 ORDERS = Path("namespaces/sales/orders/orders.avsc")
 STATUS = """\
@@ -45,7 +46,7 @@ def read_approved(folder: Path) -> Catalog:
     """Return the approved catalog of the project in the folder, with each definition read."""
     project, _ = load_project(str(folder))
     with Repository.open(folder) as repository:
-        return read(repository, project).catalog.load()
+        return read_history(repository, project).catalog.load()
 
 
 def edit(path: Path, old: str, new: str) -> None:

@@ -18,7 +18,7 @@ from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.declare.definition import Definitions, Include
 from schemactl.declare.document import SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import Files, read_bytes
-from schemactl.history import History
+from schemactl.history.approved_history import History
 
 
 class ChangedProto(NamedTuple):

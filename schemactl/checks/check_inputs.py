@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from operator import or_
 
-from schemactl import history
 from schemactl.checks.changed_protos import ChangedProto, find_changed_protos
 from schemactl.checks.checked_files import CheckedFiles, CheckRequest
 from schemactl.checks.environments import Note
@@ -24,9 +23,10 @@ from schemactl.core.project import Project
 from schemactl.core.schema import Commit
 from schemactl.declare.project import choose_target, place_in_project
 from schemactl.declare.reader import BrokenDeclaration, Declared, describe_unused_paths
-from schemactl.history import Forked, History, Repository, approved_history, waivers_at
-from schemactl.history.approved_history import read_other_projects
-from schemactl.history.merge import LocalChanges, read_forked
+from schemactl.history import approved_history
+from schemactl.history.approved_history import History, read_history, read_other_projects, read_waivers_of_commit
+from schemactl.history.git import Repository
+from schemactl.history.merge import Forked, LocalChanges, read_forked
 from schemactl.history.versions import Derivation, Progress
 
 
@@ -106,7 +106,7 @@ class CheckInputs:
         if not old_names or tip is None:
             return moved
         for project in read_other_projects(self.repository, self.checked.project, tip):
-            catalog = history.read(self.repository, project, tip.id).catalog
+            catalog = read_history(self.repository, project, tip.id).catalog
             for name, candidates in old_names.items():
                 old_topic = next((topic for candidate in candidates if (topic := catalog.topics.get(candidate))), None)
                 if old_topic and old_topic.versions:
@@ -142,7 +142,7 @@ class CheckInputs:
         return Counter(waiver.key for waiver in self._read_waivers(commit))
 
     def _read_waivers(self, commit: Commit | None) -> tuple[Waiver, ...]:
-        return waivers_at(self.repository, self.checked.project, commit) if commit else ()
+        return read_waivers_of_commit(self.repository, self.checked.project, commit) if commit else ()
 
     def list_settings_paths(self) -> set[str]:
         """Return the paths of the project file, the overlays and the numbers files, which can concern every topic."""

@@ -18,10 +18,11 @@ from schemactl.core.schema import Commit
 from schemactl.declare.files import ChangedFiles, WorktreeFiles
 from schemactl.declare.project import load_project
 from schemactl.declare.reader import in_roots
-from schemactl.history import ApprovedProject, CommitFiles, HashedFiles, IndexFiles, Repository, approved_history
-from schemactl.history.approved_history import JudgingProject
-from schemactl.history.commit_files import CachedFiles, OverlaidFiles
+from schemactl.history import approved_history
+from schemactl.history.approved_history import ApprovedProject, JudgingProject
+from schemactl.history.commit_files import CachedFiles, CommitFiles, HashedFiles, IndexFiles, OverlaidFiles
 from schemactl.history.early_exit import in_ci
+from schemactl.history.git import Repository
 from schemactl.history.sparse_checkout import require_complete_checkout
 
 
@@ -213,7 +214,7 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
     except approved_history.UnknownRef as error:
         raise UsageError(f"in CI, --base is needed here: {error.message}", fix=f"{fix}. {error.fix}") from error
     try:
-        reviewed = approved_history.approved_project(
+        reviewed = approved_history.find_approved_project(
             request.directory, request.config, project, local=True, repository=repository
         )
         resolved = approved_history.resolve(repository, reviewed.ref) if reviewed else None

@@ -14,8 +14,8 @@ from schemactl.core.project import Target
 from schemactl.core.schema import Release
 from schemactl.declare.reader import NO_OVERLAYS, Declared
 from schemactl.declare.target_numbers import TargetNumbers
-from schemactl.history import Forked, History
-from schemactl.history.merge import LocalChanges
+from schemactl.history.approved_history import History
+from schemactl.history.merge import Forked, LocalChanges
 from schemactl.history.target_history import apply_target, has_own_view, renumber_for_target
 
 Note = Callable[[object], None]

@@ -24,7 +24,7 @@ from schemactl.core.schema import get_live_versions
 from schemactl.declare.files import shown
 from schemactl.declare.rewriting import write_files
 from schemactl.formats import find_renames
-from schemactl.history import Repository
+from schemactl.history.git import Repository
 from schemactl.history.versions import Progress, no_progress
 
 MAX_PASSES: Final = 10

@@ -29,7 +29,7 @@ from schemactl.declare.reader import NO_OVERLAYS
 from schemactl.declare.source_location import Tokens
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.declare.yaml_parser import YamlText, read_yaml
-from schemactl.history import CommitFiles, HashedFiles
+from schemactl.history.commit_files import CommitFiles, HashedFiles
 
 _Kind = Literal["project", "overlay", "numbers", "definition"]
 

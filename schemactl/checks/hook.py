@@ -18,8 +18,8 @@ from schemactl.core.names import TopicName
 from schemactl.core.wording import format_count
 from schemactl.declare.project import PROJECT_FILE
 from schemactl.declare.reader import in_roots
-from schemactl.history import CommitFiles, early_exit
-from schemactl.history.commit_files import IndexFiles
+from schemactl.history import early_exit
+from schemactl.history.commit_files import CommitFiles, IndexFiles
 
 _JUDGED_AGAINST_HEAD: Final = (
     "git does not tell hooks of `--amend`, so an amended commit is compared with the commit that it replaces; to compare it with "

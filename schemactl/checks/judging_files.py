@@ -22,8 +22,8 @@ from schemactl.declare.numbers_file import numbers_path, read_all_numbers_files,
 from schemactl.declare.project import read_project
 from schemactl.declare.reader import NO_OVERLAYS, read_overlays
 from schemactl.declare.target_numbers import TargetNumbers
-from schemactl.history import Repository
 from schemactl.history.approved_history import JudgingProject, read_newest_revision
+from schemactl.history.git import Repository
 from schemactl.history.merge import LineMergedFiles
 
 

@@ -48,9 +48,9 @@ from schemactl.declare.files import Files, WorktreeFiles, describe_folders
 from schemactl.declare.project import PROJECT_FILE
 from schemactl.declare.reader import BrokenDeclaration, describe_broken, describe_outside_declarations, read
 from schemactl.formats import get_parts
-from schemactl.history import CommitFiles, HashedFiles, Repository
-from schemactl.history.commit_files import list_differing_files
+from schemactl.history.commit_files import CommitFiles, HashedFiles, list_differing_files
 from schemactl.history.early_exit import in_ci
+from schemactl.history.git import Repository
 from schemactl.history.merge import LineMergedFiles
 from schemactl.history.sparse_checkout import find_omitted_files
 from schemactl.history.target_history import expect_agreement

@@ -20,8 +20,10 @@ from schemactl.declare.numbers_file import NumbersFiles, read_all_numbers_files
 from schemactl.declare.project import place_in_project
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import is_folder
-from schemactl.history import CommitFiles, HashedFiles, Repository, Store, commit_files
-from schemactl.history.commit_files import FileCache
+from schemactl.history import commit_files
+from schemactl.history.commit_files import CommitFiles, FileCache, HashedFiles
+from schemactl.history.git import Repository
+from schemactl.history.store import Store
 from schemactl.history.target_history import apply_target
 
 

@@ -51,7 +51,7 @@ from schemactl.core.terminal import clean, paint_diff
 if TYPE_CHECKING:
     from schemactl.deploy.plan import Plan
     from schemactl.deploy.receipt import Receipt
-    from schemactl.history import History
+    from schemactl.history.approved_history import History
 
 
 _MAX_DIFF_LINES: Final = 5_000
@@ -171,7 +171,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     """
     from schemactl.deploy.apply import ApplyResult, restore_after
     from schemactl.deploy.receipt import read_receipt
-    from schemactl.history import Position
+    from schemactl.history.approved_history import Position
     from schemactl.history.target_history import view_on_target
 
     # Read the file, and open the target that it names.

@@ -20,8 +20,8 @@ from schemactl.core.terminal import get_raw_stream, get_terminal_width, on_one_l
 if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.declare.files import WorktreeFiles
-    from schemactl.history import History, Repository
-    from schemactl.history.approved_history import HistoryNote
+    from schemactl.history.approved_history import History, HistoryNote
+    from schemactl.history.git import Repository
 
 
 _JSON_INTERVAL_S: Final = 0.5
@@ -79,7 +79,7 @@ class Context:
     def repository(self) -> Repository:
         """The repository to work in, opened once for the whole command. Raise HistoryError outside of a repository."""
         if not self.opened:
-            from schemactl.history import Repository
+            from schemactl.history.git import Repository
 
             self.opened.append(Repository.open(self.directory))
         return self.opened[0]
@@ -211,7 +211,7 @@ class Context:
             SchemactlError: if there is no project.
             DeclarationError: if its file has problems.
         """
-        from schemactl.history import load_project
+        from schemactl.history.approved_history import load_project
 
         return load_project(self.directory, self.config)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.core.json_values import Json
     from schemactl.core.names import NamespaceName, TopicName
     from schemactl.core.project import Project, Target
-    from schemactl.history import History
+    from schemactl.history.approved_history import History
     from schemactl.registry.interface import Registry
 
 
@@ -211,8 +211,8 @@ def _value_json(value: _EffectiveValue) -> Json:
 def _list_values(
     topic: Topic, approved: History, project: Project, target: Target | None, context: Context
 ) -> Iterator[_EffectiveValue]:
-    from schemactl import history as schemactl_history
     from schemactl.declare import project as declare_project
+    from schemactl.history.commit_files import CommitFiles
 
     overlays = target.overlays if target else ()
 
@@ -230,7 +230,7 @@ def _list_values(
         yield _EffectiveValue("partitions", topic.partitions, level_of("topic", source), source)
     for policy in _list_policies(topic, approved.catalog, project):
         if policy.level == "project":
-            files = schemactl_history.CommitFiles(context.repository, approved.full_history.tip)
+            files = CommitFiles(context.repository, approved.full_history.tip)
             yield replace(policy, source=declare_project.place_in_project(files, project, ("defaults", policy.key)))
         else:
             yield replace(policy, level=level_of(policy.level, policy.source) if policy.source else policy.level)

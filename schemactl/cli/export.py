@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Metadata, Topic
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
-    from schemactl.history import History
+    from schemactl.history.approved_history import History
     from schemactl.publish.sql_dialects import Dialect
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from schemactl.checks.project_files import CheckCache
     from schemactl.codegen.manifest import Manifest
     from schemactl.declare.files import Files
-    from schemactl.history import Merged
+    from schemactl.history.merge import Merged
 
 
 _MAX_LISTED: Final = 10
@@ -183,11 +183,12 @@ def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, 
     Raises:
         SchemactlError: with --approved, if the approved ref has no project.
     """
-    from schemactl import history
     from schemactl.declare.project import load_project
+    from schemactl.history.approved_history import find_approved_project
+    from schemactl.history.commit_files import CommitFiles, IndexFiles
 
     if args.staged:
-        return load_project(context.directory, context.config, files=history.IndexFiles(context.repository))
+        return load_project(context.directory, context.config, files=IndexFiles(context.repository))
     try:
         project, top = context.project()
     except DeclarationError:
@@ -195,11 +196,11 @@ def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, 
         if not args.approved or head is None:
             raise
         # The project file of the working tree does not count.
-        files = history.CommitFiles(context.repository, head)
+        files = CommitFiles(context.repository, head)
         project, top = load_project(context.directory, context.config, files=files)
     if not args.approved:
         return project, top
-    approved = history.approved_project(context.directory, context.config, project, local=True)
+    approved = find_approved_project(context.directory, context.config, project, local=True)
     if approved is None:
         raise SchemactlError(
             f"--approved: no commit of the approved ref has {project.path} yet",
@@ -216,7 +217,7 @@ class ContentRejected(SchemactlError):
 
 def _list_pending_versions(package: GeneratedPackage, merged: Merged, context: Context, *, staged: bool) -> None:
     """Print the versions of the package that are not approved yet, each with the reason."""
-    from schemactl.history import CommitFiles
+    from schemactl.history.commit_files import CommitFiles
 
     repository = context.repository
     files_at_head = CommitFiles(repository, repository.commit("HEAD"))

@@ -30,7 +30,7 @@ from schemactl.core.wording import format_count, format_time, get_name_type
 if TYPE_CHECKING:
     from schemactl.core.schema import Commit
     from schemactl.deploy.registry_import import ImportResult
-    from schemactl.history import Repository
+    from schemactl.history.git import Repository
     from schemactl.history.new_commits import NewCommit
     from schemactl.registry.interface import Registry
 
@@ -235,8 +235,8 @@ def _write_declarations(
 
 def _find_ref_elsewhere(context: Context, project: Project, tip: Commit) -> str | None:
     """Return the approved ref, or None if it is at `tip`."""
-    from schemactl.history import Repository
     from schemactl.history.approved_history import resolve_approved_ref
+    from schemactl.history.git import Repository
 
     try:
         # The repository that was open before has the refs as they were before the import.

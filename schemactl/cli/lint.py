@@ -80,12 +80,12 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
 
 def choose_files(args: argparse.Namespace, context: Context) -> tuple[Files, Project, str]:
     """Return the index with --staged, else the working tree, with its project and the top of the repository."""
-    from schemactl import history
     from schemactl.declare.project import load_project
+    from schemactl.history.commit_files import IndexFiles
 
     if not args.staged:
         return context.open_working_tree()
-    files = history.IndexFiles(context.repository)
+    files = IndexFiles(context.repository)
     project, top = load_project(context.directory, context.config, files=files)
     files.folders = project.roots
     return files, project, top

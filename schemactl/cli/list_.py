@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.project import Project
     from schemactl.declare.reader import Declared
-    from schemactl.history import History
+    from schemactl.history.approved_history import History
 
 
 _FIRST_HIDDEN_COLUMNS: Final = ("labels", "deprecated", "set by", "owner")
@@ -168,17 +168,18 @@ def _read_listing(project: Project, context: Context) -> _Listing:
 
     In a bare repository, and if the files have problems (which prints a note), the topics are the approved ones.
     """
-    from schemactl import history
     from schemactl.checks import check as topic_checks
     from schemactl.checks.project_files import read_files
+    from schemactl.history.commit_files import HashedFiles
+    from schemactl.history.merge import read_forked
 
     repository, progress = context.repository, context.reading_history()
-    forked = history.read_forked(repository, project, repository.commit("HEAD"), progress=progress)
+    forked = read_forked(repository, project, repository.commit("HEAD"), progress=progress)
     approved, merge_base = forked.approved, forked.merge_base
     context.note(*approved.notes)
     if repository.top is None:
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
-    files = history.HashedFiles(context.open_files(project, str(repository.top)), repository.object_format)
+    files = HashedFiles(context.open_files(project, str(repository.top)), repository.object_format)
     try:
         # The list shows the declarations, without the overlays of targets.
         declared = read_files(repository, replace(project, targets={}), files).declared

@@ -28,7 +28,7 @@ from schemactl.core.wording import format_day, format_version
 
 if TYPE_CHECKING:
     from schemactl.core.schema import SchemaVersion
-    from schemactl.history import History
+    from schemactl.history.approved_history import History
 
 
 def configure_log(parser: argparse.ArgumentParser) -> None:

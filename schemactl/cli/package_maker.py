@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
     from schemactl.core.project import Generate, Project
     from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
-    from schemactl.history import History, Merged
+    from schemactl.history.approved_history import History
+    from schemactl.history.merge import Merged
     from schemactl.history.store import Store
 
 
@@ -145,10 +146,11 @@ class PackageMaker:
 
         Topics whose files on disk are as in the manifest, and that no later commit or file concerns, are not made again.
         """
-        from schemactl import history
         from schemactl.codegen.package import package_files
         from schemactl.declare.numbers_file import read_numbers
         from schemactl.declare.project import choose_target
+        from schemactl.history.approved_history import read_history
+        from schemactl.history.commit_files import CommitFiles
 
         args, project = self.args, self.project
         target = args.target or self.generate.target
@@ -159,8 +161,8 @@ class PackageMaker:
             approved, files = merged.history, merged.files
         else:
             repository = self.context.repository
-            approved = history.read(repository, project, progress=self.context.reading_history())
-            files = history.CommitFiles(repository, approved.tip)
+            approved = read_history(repository, project, progress=self.context.reading_history())
+            files = CommitFiles(repository, approved.tip)
         records = {name: read_numbers(files, project, place) for name, place in project.targets.items()}
         numbers = _digest_numbers(records)
         unchanged: Mapping[TopicName, TopicFiles] = {}

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import Commit
     from schemactl.deploy.promotion import Promotion
-    from schemactl.history import History, Position, Repository
+    from schemactl.history.approved_history import History, Position
+    from schemactl.history.git import Repository
 
 
 def configure_promote(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +56,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     Raises:
         SchemactlError: if --to is not a commit of the approved line, or is older and --back is not set.
     """
-    from schemactl import history
+    from schemactl.history.approved_history import read_history
     from schemactl.report.changes_json import render_promotion_json
     from schemactl.report.promotion import render_promotion_text
 
@@ -67,7 +68,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
             fix=f"name a branch in {chosen.project.path}: targets: {{{target.name}: {{promoted: origin/promoted/{target.name}}}}}",
         )
     repository = context.repository
-    whole = history.read(repository, chosen.project, progress=context.reading_history())
+    whole = read_history(repository, chosen.project, progress=context.reading_history())
     new_position = whole.resolve_position(args.to, "with --to")
     promotion = _make_promotion(repository, chosen.project, target, whole, new_position)
     pointer = _Pointer.from_promoted(repository, target.promoted)
@@ -103,7 +104,7 @@ def _make_promotion(
     from schemactl.checks.rollout import find_version_effects
     from schemactl.comparison.changes import VersionsMissing
     from schemactl.deploy.promotion import Promotion, find_changes_between
-    from schemactl.history import waivers_at
+    from schemactl.history.approved_history import read_waivers_of_commit
     from schemactl.history.target_history import view_on_target
 
     try:
@@ -126,7 +127,7 @@ def _make_promotion(
         if isinstance(change, VersionsMissing)
         for version in change.versions
     ]
-    waivers = cache(lambda commit: waivers_at(repository, project, commit))
+    waivers = cache(lambda commit: read_waivers_of_commit(repository, project, commit))
     targets_behind = []
     for name in target.after:
         try:
@@ -157,15 +158,15 @@ def _find_added_waivers(
 ) -> Iterator[Waiver]:
     """Yield the waivers that were added between two positions, even if they were removed again."""
     from schemactl.comparison.changes import VersionsMissing
-    from schemactl.history import waivers_at
+    from schemactl.history.approved_history import read_waivers_of_commit
 
-    known_waivers = {*waivers_at(repository, project, older.tip)} if older and older.tip else set()
+    known_waivers = {*read_waivers_of_commit(repository, project, older.tip)} if older and older.tip else set()
     commits: dict[Commit, None] = {}
     for change in changes:
         if isinstance(change, VersionsMissing):
             commits |= dict.fromkeys(version.commit for version in change.versions if version.commit)
     for commit in (*commits, newer.tip):
-        for waiver in waivers_at(repository, project, commit) if commit else ():
+        for waiver in read_waivers_of_commit(repository, project, commit) if commit else ():
             if waiver not in known_waivers:
                 known_waivers.add(waiver)
                 yield waiver
@@ -180,7 +181,7 @@ class _Pointer(NamedTuple):
     @classmethod
     def from_promoted(cls, repository: Repository, promoted: str) -> _Pointer:
         """Return the local ref for the `promoted` of a target; for a remote branch, the local branch of the same name."""
-        from schemactl.history import resolve_shared
+        from schemactl.history.approved_history import resolve_shared
 
         resolved = resolve_shared(repository, promoted)
         ref = resolved[0] if resolved else promoted

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
     from schemactl.deploy.version_numbers import TopicMismatches
-    from schemactl.history import History
+    from schemactl.history.approved_history import History
 
 
 STRICT_OPTION: Final = (
@@ -295,22 +295,23 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
         UsageError: if there is no such target.
         SchemactlError: if there is no project, or the approved history cannot be read.
     """
-    from schemactl import history
     from schemactl.declare.numbers_file import read_numbers
+    from schemactl.history.approved_history import find_approved_project, read_history
+    from schemactl.history.commit_files import CommitFiles
     from schemactl.history.target_history import find_topics_with_other_numbers, view_on_target
 
     working_project, top = context.project()
     chosen = choose_approved_target(target, working_project, top, context) if target is not None else None
     repository = context.repository
     project = chosen.project if chosen else working_project
-    approved = history.read(repository, project, progress=context.reading_history())
-    files = history.CommitFiles(repository, approved.tip)
+    approved = read_history(repository, project, progress=context.reading_history())
+    files = CommitFiles(repository, approved.tip)
     if chosen is not None:
         approved = view_on_target(repository, approved, chosen.project, chosen.target, files)
         numbers = read_numbers(files, chosen.project, chosen.target)
         return ReadingSetup(working_project, approved, chosen, numbers, {})
     # The approved targets count: removing a target from the working tree does not change the numbers in its messages.
-    approved_project = history.approved_project(
+    approved_project = find_approved_project(
         context.directory, context.config, working_project, local=True, repository=repository
     )
     target_project = approved_project.project if approved_project else working_project

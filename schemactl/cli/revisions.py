@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from schemactl.comparison.revision_diff import Revision
     from schemactl.core.findings import Waiver
     from schemactl.core.schema import Commit
-    from schemactl.history import Repository
+    from schemactl.history.git import Repository
 
 
 def is_range(text: str, states: States) -> bool:
@@ -37,8 +37,8 @@ def read_revision(states: States, text: str | None, topics: Sequence[str], names
         UsageError: if there is no such state or topic.
         DeclarationError: if the working tree has problems.
     """
-    from schemactl import history
     from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
+    from schemactl.history.approved_history import read_waivers_of_commit
     from schemactl.history.git import list_authors, read_authors
 
     old_name, new_name = _parse_range(text, states)
@@ -62,7 +62,7 @@ def read_revision(states: States, text: str | None, topics: Sequence[str], names
 
     @cache
     def read_waivers(commit: Commit) -> Sequence[Waiver]:
-        return () if commit.id == NOT_APPROVED else history.waivers_at(repository, states.project, commit)
+        return () if commit.id == NOT_APPROVED else read_waivers_of_commit(repository, states.project, commit)
 
     subjects = tuple(
         find_subjects(old_catalog, new_catalog, states.project.defaults, read_waivers, newer.find_commit_of_state)
@@ -105,9 +105,9 @@ def _parse_range(text: str | None, states: States) -> tuple[str | None, str | No
 
 
 def _find_commit(repository: Repository, name: str) -> Commit:
-    from schemactl import history
+    from schemactl.history.approved_history import resolve_shared
 
-    resolved = history.resolve_shared(repository, name)
+    resolved = resolve_shared(repository, name)
     if resolved is None:
         raise UsageError(f"this repository has no ref or commit {name!r}", fix="`git branch --all` lists them")
     _, commit = resolved

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaInfo, SchemaVersion
-    from schemactl.history import History
+    from schemactl.history.approved_history import History
 
 
 Role = Literal["reader", "writer"]

@@ -56,7 +56,7 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
 
 def run_site(args: argparse.Namespace, context: Context) -> int:
     """Write the pages that changed, and remove pages of an earlier run that are no longer part of the site."""
-    from schemactl.history import waivers_at
+    from schemactl.history.approved_history import read_waivers_of_commit
     from schemactl.history.git import read_authors
     from schemactl.history.store import Store
     from schemactl.history.target_history import read_effective
@@ -107,7 +107,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         project,
         read_authors(context.repository, approved.list_commits()),
         targets,
-        cache(lambda commit: waivers_at(context.repository, project, commit)),
+        cache(lambda commit: read_waivers_of_commit(context.repository, project, commit)),
         RepositoryLinks(url, approved.ref.removeprefix("origin/") or "main"),
     )
     old_paths = {*old_list.decode().splitlines()}

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project
     from schemactl.declare.files import Files, WorktreeFiles
     from schemactl.declare.reader import Declared
-    from schemactl.history import History, Merged
+    from schemactl.history.approved_history import History
+    from schemactl.history.merge import Merged
 
 
 WORK: Final = "work"
@@ -122,7 +123,7 @@ class States:
         Raises:
             UsageError: if there is no such commit, or, for `work`, the repository is bare.
         """
-        from schemactl import history
+        from schemactl.history.approved_history import UnknownRef
 
         if name not in self._at:
             if name == WORK:
@@ -134,7 +135,7 @@ class States:
             else:
                 try:
                     self._at[name] = self.approved.read_at(name)
-                except history.UnknownRef as error:
+                except UnknownRef as error:
                     raise UsageError(error.message, fix=error.fix) from None
         return self._at[name]
 
@@ -270,28 +271,28 @@ def merge_working_tree(
         HistoryError: with `staged`, if the repository is bare or a merge conflict is not resolved.
         DeclarationError: if the working tree, or the result, has problems.
     """
-    from schemactl import history
     from schemactl.checks.check_inputs import keep_broken_as_approved
     from schemactl.checks.project_files import list_declaration_paths, read_files
     from schemactl.declare import files as declare_files
-    from schemactl.history.commit_files import CachedFiles
+    from schemactl.history.commit_files import CachedFiles, HashedFiles, IndexFiles
+    from schemactl.history.merge import read_merged
 
     repository = context.repository
     here: Files
     if staged:
-        here = index = history.IndexFiles(repository)
+        here = index = IndexFiles(repository)
         index.folders = project.roots
     elif repository.top is None:
         return None
     else:
         here = context.open_files(project, top)
-    files = history.HashedFiles(here, repository.object_format)
+    files = HashedFiles(here, repository.object_format)
     if check_cache and isinstance(here, declare_files.WorktreeFiles):
         files = CachedFiles(here, repository.object_format, check_cache.files)
     declared = read_files(repository, project, files, allow_broken=True, check_cache=check_cache).declared
     used_paths = {*list_declaration_paths(declared)}
     progress = context.reading_history()
-    merged = history.read_merged(
+    merged = read_merged(
         repository, project, files, used_paths, by_commit=by_commit, declared=declared, progress=progress
     )
     return merged._replace(declared=keep_broken_as_approved(declared, merged.approved))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from schemactl.deploy.broker_configuration import BrokerComparison
     from schemactl.deploy.plan import Origin, UnreadableDeclaration
     from schemactl.deploy.registry_state import RegistryState
-    from schemactl.history import ApprovedProject, History
+    from schemactl.history.approved_history import ApprovedProject, History
     from schemactl.registry.interface import Registry, Scope
 
 
@@ -195,7 +195,7 @@ def _choose_target(
 
 def read_approved_project(project: Project, context: Context) -> ApprovedProject | None:
     """Return the approved `project`, or None if nothing is approved yet or the user trusts the working tree."""
-    from schemactl import history
+    from schemactl.history.approved_history import find_approved_project
 
     if context.trust_working_tree:
         return None
@@ -203,7 +203,7 @@ def read_approved_project(project: Project, context: Context) -> ApprovedProject
     with suppress(HistoryError):
         # Outside of a repository, `approved_project` decides whether that is an error.
         repository = context.repository
-    return history.approved_project(context.directory, context.config, project, repository=repository)
+    return find_approved_project(context.directory, context.config, project, repository=repository)
 
 
 def format_target_option(name: str | None) -> str:
@@ -306,9 +306,9 @@ class OpenTarget:
     @property
     def waivers(self) -> WaiversAt:
         """A function that returns the waivers in the tree of an approved commit, each tree read once."""
-        from schemactl.history import waivers_at
+        from schemactl.history.approved_history import read_waivers_of_commit
 
-        return cache(lambda commit: waivers_at(self.context.repository, self.place.project, commit))
+        return cache(lambda commit: read_waivers_of_commit(self.context.repository, self.place.project, commit))
 
     @property
     def numbers(self) -> TargetNumbers | None:
@@ -503,8 +503,8 @@ def _read_places(selection: TargetSelection, base: str | None, context: Context)
         SchemactlError: if HEAD and `base` cannot be merged, or the merge changes a registry or credentials.
         DeclarationError: if the project file has problems after the merge.
     """
-    from schemactl.history import merge_head_into
     from schemactl.history.approved_history import read_project_at
+    from schemactl.history.merge import merge_head_into
 
     places, repository = choose_approved_targets(selection, context), context.repository
     approved = places[0].project

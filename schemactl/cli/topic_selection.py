@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.declare.reader import Declared
-    from schemactl.history import History
+    from schemactl.history.approved_history import History
 
 
 TOPIC_HELP: Final = "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
@@ -71,7 +71,7 @@ def resolve_paths(arguments: Sequence[str], context: Context) -> tuple[str, ...]
     Raises:
         UsageError: if one does not exist, now or in HEAD, or lies outside of the repository.
     """
-    from schemactl.history import CommitFiles
+    from schemactl.history.commit_files import CommitFiles
 
     repository, folder = context.repository, Path(context.directory)
     top = Path(context.top)

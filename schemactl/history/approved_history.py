@@ -161,7 +161,7 @@ class Position(NamedTuple):
     commit: Commit
 
 
-def read(
+def read_history(
     repository: Repository, project: Project, ref: str | None = None, *, progress: Progress = no_progress
 ) -> History:
     """Read the approved history of the project, up to `ref` or the ref that the project names.
@@ -1073,7 +1073,7 @@ class ApprovedProject(NamedTuple):
     is_unapproved: bool = False
 
 
-def approved_project(
+def find_approved_project(
     directory: str, config: str | None, proposed: Project, *, local: bool = False, repository: Repository | None = None
 ) -> ApprovedProject | None:
     """Read the project that `directory` belongs to from the approved ref, or return None if nothing has been approved yet.
@@ -1102,7 +1102,7 @@ def approved_project(
                 raise
             return None
         with opened:
-            return approved_project(directory, config, proposed, local=local, repository=opened)
+            return find_approved_project(directory, config, proposed, local=local, repository=opened)
     ref, tip = find_default_tip(repository, proposed, local=local)
     default = _read_approved_project(repository, tip, ref, directory, config)
     if default is not None and default.approved is None:
@@ -1163,7 +1163,7 @@ def find_judging_project(
         directory: the working directory.
         config: the path of the project file if the user named it.
         proposed: the project of the working tree.
-        base: the approved ref; by default the ref that `approved_project` uses.
+        base: the approved ref; by default the ref that `find_approved_project` uses.
 
     Returns:
         The approved project, or None if the approved history has no project file.
@@ -1321,7 +1321,7 @@ def read_project_of_commit(repository: Repository, project: Project, commit: Com
     return project_then or replace(project, roots=(*project.roots, *project.previous_roots))
 
 
-def waivers_at(repository: Repository, project: Project, commit: Commit) -> tuple[Waiver, ...]:
+def read_waivers_of_commit(repository: Repository, project: Project, commit: Commit) -> tuple[Waiver, ...]:
     """Read the waivers in the tree of a commit, at the path that the project file of that commit names.
 
     They apply to the changes of that commit. Later changes of the file, and the current date, make no difference. Unreadable entries are

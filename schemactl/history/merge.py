@@ -21,7 +21,7 @@ from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reader import Declared, find_kind_problems, in_roots, with_kinds
 from schemactl.declare.references import folders_above, is_folder, select_dependencies, written_out
-from schemactl.history.approved_history import History, is_approved_tip, read, resolve_approved_ref
+from schemactl.history.approved_history import History, is_approved_tip, read_history, resolve_approved_ref
 from schemactl.history.cache import HistoryState
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.git import Blob, ChangedFile, GitFailed, LoggedCommit, Repository, log
@@ -142,7 +142,7 @@ def read_forked(
         progress: is called with the number of commits read.
 
     Raises:
-        HistoryError: as for `approved_history.read`, or `head` and the approved history have no commit in common.
+        HistoryError: as for `read_history`, or `head` and the approved history have no commit in common.
     """
     name, tip = resolve_approved_ref(repository, project, ref)
     if tip is None:
@@ -549,7 +549,7 @@ class ProposedMerge(NamedTuple):
 
     def read(self, repository: Repository, project: Project, *, progress: Progress = no_progress) -> History:
         """Read the history that ends with the commit."""
-        history = read(repository, project, self.commit.id, progress=progress)
+        history = read_history(repository, project, self.commit.id, progress=progress)
         history.ref = self.name
         return history
 

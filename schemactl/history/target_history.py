@@ -26,8 +26,7 @@ from schemactl.declare.target_numbers import (
     target_versions,
 )
 from schemactl.formats import assign_kinds
-from schemactl.history.approved_history import History
-from schemactl.history.approved_history import read as read_history
+from schemactl.history.approved_history import History, read_history
 from schemactl.history.commit_files import CommitFiles
 from schemactl.history.git import Repository
 from schemactl.history.merge import Forked
@@ -51,7 +50,7 @@ def read_effective(
         target: the target, or None for all topics under their declared names.
         at: the last commit, as a ref or id; by default the target's position.
         full_history: the full history under declared names, if it has been read already.
-        progress: as for `approved_history.read`.
+        progress: as for `read_history`.
 
     Raises:
         HistoryError: Git cannot tell what was approved or where the target is, or the commit is not on the approved line.

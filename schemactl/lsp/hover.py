@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from schemactl import history
 from schemactl.checks.lint import DefinitionPart, LintedDefinition
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError
 from schemactl.core.names import TopicName
@@ -16,6 +15,8 @@ from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
 from schemactl.declare.files import YAML_SUFFIXES
 from schemactl.formats.part_changes import outline
+from schemactl.history.approved_history import read_history
+from schemactl.history.git import Repository
 from schemactl.lsp.cursor import Cursor, find_cursor
 from schemactl.lsp.declaration_keys import describe_key
 from schemactl.lsp.workspace import Workspace
@@ -152,8 +153,8 @@ def _read_versions(workspace: Workspace, names: Sequence[TopicName]) -> dict[Top
     """Return the approved versions of each topic, or () without an approved history."""
     _, project = workspace.open_files()
     try:
-        with history.Repository.open(workspace.directory) as repository:
-            catalog = history.read(repository, project).catalog
+        with Repository.open(workspace.directory) as repository:
+            catalog = read_history(repository, project).catalog
             topics = {name: catalog.topics.get(name) for name in names}
             return {
                 name: tuple(version.load() for version in get_live_versions(topic.versions)) if topic else ()

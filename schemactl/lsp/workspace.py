@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from schemactl import history
 from schemactl.checks.checked_files import CheckRequest
 from schemactl.checks.lint import lint
 from schemactl.checks.project_check import check_project
@@ -42,6 +41,8 @@ from schemactl.declare.references import AvroFile
 from schemactl.declare.source_location import JsonText
 from schemactl.declare.strict_json import read_json
 from schemactl.declare.yaml_parser import YamlPart, YamlText, locate_in_scalar, read_yaml
+from schemactl.history.approved_history import read_history
+from schemactl.history.git import Repository
 from schemactl.lsp.cursor import Cursor, get_value
 
 if TYPE_CHECKING:
@@ -284,8 +285,8 @@ class Workspace:
         """Return the names of the declared and of the approved topics."""
         names = {*self.declared.catalog.topics}
         _, project = self.open_files()
-        with suppress(SchemactlError), history.Repository.open(self.directory) as repository:
-            names |= {*history.read(repository, project).catalog.topics}
+        with suppress(SchemactlError), Repository.open(self.directory) as repository:
+            names |= {*read_history(repository, project).catalog.topics}
         return sorted(names)
 
     def list_types(self) -> dict[str, Source]:

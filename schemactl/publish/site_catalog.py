@@ -23,7 +23,7 @@ from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import parts
 from schemactl.formats.part_changes import PartChange, find_part_changes
-from schemactl.history import History
+from schemactl.history.approved_history import History
 from schemactl.publish.repository_links import RepositoryLinks
 from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, list_field_rows, list_paths, trace_fields
 from schemactl.publish.site_text import shorten_label

@@ -14,7 +14,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit
 from schemactl.core.wording import format_count, format_day, format_policies
 from schemactl.formats.part_changes import PartChange
-from schemactl.history import History
+from schemactl.history.approved_history import History
 from schemactl.publish.site_verdicts import Verdict
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import pytest
 from scratch import Files, Scratch, record, write_declaration
 
-from schemactl import history
 from schemactl.cli import main
 from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import InvalidSchema
@@ -22,6 +21,8 @@ from schemactl.declare import definition, reader
 from schemactl.declare import files as declare_files
 from schemactl.declare.reader import Declared
 from schemactl.formats import find_problems
+from schemactl.history.commit_files import HashedFiles, IndexFiles
+from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
 
@@ -89,13 +90,13 @@ class Checks:
             judged.append(info.schema)
             return find_problems(info, release)
 
-        with history.Repository.open(self.scratch.path) as repository:
-            files: history.IndexFiles | history.HashedFiles
+        with Repository.open(self.scratch.path) as repository:
+            files: IndexFiles | HashedFiles
             if staged:
-                files = history.IndexFiles(repository)
+                files = IndexFiles(repository)
             else:
                 worktree = declare_files.WorktreeFiles(str(self.scratch.path))
-                files = history.HashedFiles(worktree, repository.object_format)
+                files = HashedFiles(worktree, repository.object_format)
             cache = self.cache(files)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(reader, "find_format_problems", record_problem)
@@ -103,7 +104,7 @@ class Checks:
             self.content = cache.content() or self.content
             return Reading(observe(declared), observe(reader.read(files, PROJECT)), judged)
 
-    def cache(self, files: history.IndexFiles | history.HashedFiles) -> reader.ValidationCache:
+    def cache(self, files: IndexFiles | HashedFiles) -> reader.ValidationCache:
         """Return the cached results of these files."""
         definitions = definition.Definitions(files)
         return reader.ValidationCache(definitions, lambda path: str(files.entry(path)), self.content, project=Project())

@@ -21,7 +21,8 @@ from schemactl.cli.context import (
     describe_progress,
     render_bar,
 )
-from schemactl.history import Repository, load_project, read
+from schemactl.history.approved_history import load_project, read_history
+from schemactl.history.git import Repository
 
 PHASES: list[tuple[list[str], dict[str, str]]] = [
     (["check"], {"reading the approved history": "commits"}),
@@ -183,6 +184,6 @@ def test_reading_a_long_history_knows_its_total(estate: Estate) -> None:
     count = int(estate.scratch.git("rev-list", "--first-parent", "--count", "HEAD"))
     project = load_project(str(estate.scratch.path), None)[0]
     with Repository.open(estate.scratch.path) as repository:
-        read(repository, project, progress=lambda done, total: calls.append((done, total)))
+        read_history(repository, project, progress=lambda done, total: calls.append((done, total)))
     steps = [(done, count if done >= 200 else None) for done in range(1, count)]
     assert calls == [*steps, (count, None), (count, count)]

@@ -11,7 +11,6 @@ import pytest
 from estate import ORDERS, PROJECT, Estate, make_order_info
 from scratch import record
 
-from schemactl import history
 from schemactl.core.errors import DeclarationError, Source
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -22,6 +21,8 @@ from schemactl.declare.numbers_file import read_numbers
 from schemactl.declare.numbers_writer import numbers_text
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
 from schemactl.formats import identity, key_value, spec
+from schemactl.history.approved_history import load_project, read_history
+from schemactl.history.git import Repository
 from schemactl.history.target_history import find_topics_with_other_numbers, read_numbers_of_target
 
 NUMBERS = """\
@@ -209,12 +210,12 @@ def test_it_is_the_approved_file_that_counts(tmp_path: Path) -> None:
     estate.scratch.flush()
     (estate.scratch.path / "ops").mkdir(exist_ok=True)
     (estate.scratch.path / "ops/prod.yaml").write_text("this is not approved")
-    project, _ = history.load_project(str(estate.scratch.path))
-    with history.Repository.open(str(estate.scratch.path)) as repository:
-        approved = history.read(repository, project)
+    project, _ = load_project(str(estate.scratch.path))
+    with Repository.open(str(estate.scratch.path)) as repository:
+        approved = read_history(repository, project)
         numbers = read_numbers_of_target(project.targets["prod"], project, repository, approved)
         elsewhere = find_topics_with_other_numbers([ORDERS, TopicName("a", "b", "c")], [numbers, None])
-        before = history.read(repository, project, "main~1")
+        before = read_history(repository, project, "main~1")
         assert read_numbers_of_target(project.targets["prod"], project, repository, before) is None
     assert numbers
     assert [entry.git for entry in numbers.topics[ORDERS].entries.values()] == [None, 1]

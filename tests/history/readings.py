@@ -7,26 +7,27 @@ from pathlib import Path
 
 from scratch import Scratch
 
-from schemactl import history
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
+from schemactl.history.approved_history import History, read_history
+from schemactl.history.git import Repository
 
 PROJECT = Project(roots=("topics",))
 ORDERS = TopicName.parse("shop/sales/orders")
 
 
-def read(path: Scratch | Path, project: Project = PROJECT, ref: str | None = None) -> history.History:
+def read(path: Scratch | Path, project: Project = PROJECT, ref: str | None = None) -> History:
     """Read the approved history with all definitions."""
     if isinstance(path, Scratch):
         path.flush()
         path = path.path
-    with history.Repository.open(path) as repository:
-        approved = history.read(repository, project, ref)
+    with Repository.open(path) as repository:
+        approved = read_history(repository, project, ref)
         approved.catalog.load()
         return approved
 
 
-def list_subjects(approved: history.History, topic: TopicName = ORDERS) -> list[str]:
+def list_subjects(approved: History, topic: TopicName = ORDERS) -> list[str]:
     """List the subjects of the commits that added the topic's versions."""
     versions = approved.catalog.topics[topic].versions
     assert [version.number for version in versions] == list(range(len(versions)))

@@ -9,10 +9,9 @@ import pytest
 from readings import clone
 from scratch import Scratch
 
-from schemactl import history
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
-from schemactl.history.approved_history import resolve_approved_ref
+from schemactl.history.approved_history import read_history, resolve_approved_ref
 from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
@@ -26,7 +25,7 @@ def find_approved(scratch: Scratch, ref: str | None = None, *, configured: str |
 
 def read_error(scratch: Scratch, ref: str | None = None, *, configured: str | None = None) -> HistoryError:
     with pytest.raises(HistoryError) as caught, Repository.open(scratch.path) as repository:
-        history.read(repository, Project(approved=configured), ref)
+        read_history(repository, Project(approved=configured), ref)
     return caught.value
 
 

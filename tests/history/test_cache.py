@@ -24,7 +24,6 @@ from forks import fork_process
 from readings import ORDERS, PROJECT, list_subjects, read, read_commands
 from scratch import ENVIRONMENT, Scratch, cache_of, record, write_declaration
 
-from schemactl import history
 from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
@@ -32,7 +31,10 @@ from schemactl.formats.digest import compute_digest
 from schemactl.formats.protobuf import protoc_process
 from schemactl.history import cache as history_cache
 from schemactl.history import versions
+from schemactl.history.approved_history import read_history
 from schemactl.history.cache import HistoryState
+from schemactl.history.git import Repository
+from schemactl.history.store import Store
 from schemactl.history.versions import encode_inputs
 
 pytestmark = pytest.mark.slow
@@ -45,7 +47,7 @@ def find_cache_file(path: Path) -> Path:
 
 
 def open_cache(path: Path, project: Project = PROJECT) -> HistoryState | None:
-    return HistoryState.open(history.Store(path / ".git", project.path), encode_inputs(project))
+    return HistoryState.open(Store(path / ".git", project.path), encode_inputs(project))
 
 
 @pytest.fixture
@@ -71,15 +73,15 @@ def test_a_second_run_reads_no_log_and_no_blob(
     read(topic_repository)
     read_commands(trace)
     requested_names: list[str] = []
-    objects = history.Repository.objects
+    objects = Repository.objects
 
-    def record_call(repository: history.Repository, names: Sequence[str]) -> Iterator[Any]:
+    def record_call(repository: Repository, names: Sequence[str]) -> Iterator[Any]:
         requested_names.extend(names)
         return objects(repository, names)
 
-    monkeypatch.setattr(history.Repository, "objects", record_call)
-    with history.Repository.open(topic_repository.path) as repository:
-        approved = history.read(repository, PROJECT)
+    monkeypatch.setattr(Repository, "objects", record_call)
+    with Repository.open(topic_repository.path) as repository:
+        approved = read_history(repository, PROJECT)
     assert not [command for command in read_commands(trace) if "--raw" in command]
     assert all(name.endswith("^{commit}") for name in requested_names)
     assert list_subjects(approved) == ["v0", "v1"]
@@ -111,8 +113,8 @@ def test_of_a_long_history_a_hundredth_is_read_again_before_it_is_written_again(
 def test_progress_is_told_of_every_commit_that_was_not_known_and_of_the_end(topic_repository: Scratch) -> None:
     def read_calls() -> list[tuple[int, int | None]]:
         calls: list[tuple[int, int | None]] = []
-        with history.Repository.open(topic_repository.path) as repository:
-            history.read(repository, PROJECT, progress=lambda *call: calls.append(call))
+        with Repository.open(topic_repository.path) as repository:
+            read_history(repository, PROJECT, progress=lambda *call: calls.append(call))
         return calls
 
     assert read_calls() == [(1, None), (2, None), (2, 2)]
@@ -274,15 +276,15 @@ def test_files_of_many_topics_are_read_ahead_in_one_request(tmp_path: Path, monk
         scratch.commit(files, f"v{version}")
     read(scratch)
     requests: list[Sequence[str]] = []
-    objects = history.Repository.objects
+    objects = Repository.objects
 
-    def record_call(repository: history.Repository, names: Sequence[str]) -> Iterator[Any]:
+    def record_call(repository: Repository, names: Sequence[str]) -> Iterator[Any]:
         requests.append(names)
         return objects(repository, names)
 
-    with history.Repository.open(scratch.path) as repository:
-        approved = history.read(repository, PROJECT)
-        monkeypatch.setattr(history.Repository, "objects", record_call)
+    with Repository.open(scratch.path) as repository:
+        approved = read_history(repository, PROJECT)
+        monkeypatch.setattr(Repository, "objects", record_call)
         approved.read_ahead(approved.catalog.topics)
         topics = approved.catalog.load().topics
     assert [len(names) for names in requests] == [3 * 220]
@@ -451,11 +453,11 @@ def test_an_interrupted_reading_goes_on_where_it_ended(topic_repository: Scratch
         elif done == 4:
             raise Interrupted
 
-    with history.Repository.open(topic_repository.path) as repository:
+    with Repository.open(topic_repository.path) as repository:
         for _ in range(2):
             with pytest.raises(Interrupted):
-                history.read(repository, PROJECT, progress=read_three)
-        assert list_subjects(history.read(repository, PROJECT, progress=lambda *_: None)) == complete
+                read_history(repository, PROJECT, progress=read_three)
+        assert list_subjects(read_history(repository, PROJECT, progress=lambda *_: None)) == complete
     assert read_counts == [4, 4]
     cached = open_cache(topic_repository.path)
     assert cached
@@ -528,9 +530,9 @@ def test_a_reading_that_is_interrupted_inside_a_large_commit_goes_on_there(wide_
             raise OutOfTime(20, "reading the approved history")
 
     for _ in range(100):
-        with history.Repository.open(wide_repository.path) as repository:
+        with Repository.open(wide_repository.path) as repository:
             try:
-                history.read(repository, PROJECT, progress=stop)
+                read_history(repository, PROJECT, progress=stop)
             except OutOfTime:
                 cached = open_cache(wide_repository.path)
                 assert cached
@@ -593,13 +595,13 @@ def test_a_reading_that_is_interrupted_at_any_line_ends_with_the_same_versions(
             raise Interrupted
         return trace_lines
 
-    with history.Repository.open(shared_type_repository.path) as repository:
+    with Repository.open(shared_type_repository.path) as repository:
         while True:
             remaining_lines = random.randrange(1_000, 5_000 + 500 * interruption_count)
             tracer = sys.gettrace()
             sys.settrace(trace_calls)
             try:
-                history.read(repository, PROJECT)
+                read_history(repository, PROJECT)
             except Interrupted:
                 interruption_count += 1
             else:
@@ -623,8 +625,8 @@ def test_a_part_of_a_commit_that_left_the_line_is_removed(
         if total is None and len(calls) == saves:
             raise OutOfTime(20, "reading the approved history")
 
-    with history.Repository.open(wide_repository.path) as repository, pytest.raises(OutOfTime):
-        history.read(repository, PROJECT, progress=stop)
+    with Repository.open(wide_repository.path) as repository, pytest.raises(OutOfTime):
+        read_history(repository, PROJECT, progress=stop)
     cached = open_cache(wide_repository.path)
     assert cached
     assert cached.is_unfinished
@@ -661,13 +663,13 @@ def test_an_interrupted_reading_is_checked_for_changed_numbers_when_it_ends(topi
         if total is None and done == 3:
             raise Interrupted
 
-    with history.Repository.open(topic_repository.path) as repository:
+    with Repository.open(topic_repository.path) as repository:
         with pytest.raises(Interrupted):
-            history.read(repository, PROJECT, progress=stop)
+            read_history(repository, PROJECT, progress=stop)
         assert open_cache(topic_repository.path)
         for ref in (None, "main~1", None):
             with pytest.raises(HistoryError, match="changed `adopted`"):
-                history.read(repository, PROJECT, ref)
+                read_history(repository, PROJECT, ref)
 
 
 def commit_often(repository: Scratch, count: int) -> None:
@@ -683,18 +685,18 @@ def test_a_reading_that_is_interrupted_while_it_saves_ends(
     commit_often(topic_repository, 500)
     calls = []
 
-    def write(self: history.Store, kind: str, content: bytes) -> None:
+    def write(self: Store, kind: str, content: bytes) -> None:
         calls.append(kind)
         if len(calls) == 1:
             raise Interrupted
         real_write(self, kind, content)
 
-    real_write = history.Store.write
-    monkeypatch.setattr(history.Store, "write", write)
-    with history.Repository.open(topic_repository.path) as repository:
+    real_write = Store.write
+    monkeypatch.setattr(Store, "write", write)
+    with Repository.open(topic_repository.path) as repository:
         with pytest.raises(Interrupted):
-            history.read(repository, PROJECT)
-        assert list_subjects(history.read(repository, PROJECT)) == ["v0", "v1"]
+            read_history(repository, PROJECT)
+        assert list_subjects(read_history(repository, PROJECT)) == ["v0", "v1"]
 
 
 def test_ten_interrupted_readings_make_progress_each_time(topic_repository: Scratch) -> None:
@@ -709,22 +711,22 @@ def test_ten_interrupted_readings_make_progress_each_time(topic_repository: Scra
         if total is None and done == 4:
             raise OutOfTime(20, "reading the approved history")
 
-    with history.Repository.open(topic_repository.path) as repository:
+    with Repository.open(topic_repository.path) as repository:
         for _ in range(10):
             with pytest.raises(OutOfTime):
-                history.read(repository, PROJECT, progress=stop)
+                read_history(repository, PROJECT, progress=stop)
             cached = open_cache(topic_repository.path)
             assert cached
             assert not cached.is_checked
             last_steps.append(cached.last)
-        assert list_subjects(history.read(repository, PROJECT)) == complete
+        assert list_subjects(read_history(repository, PROJECT)) == complete
     assert last_steps == list(range(3, 43, 4))
 
 
 @pytest.mark.parametrize("ref", ["main", "HEAD", None])
 def test_versions_of_approved_tip_are_saved_for_every_name_of_it(topic_repository: Scratch, ref: str | None) -> None:
-    with history.Repository.open(topic_repository.path) as repository:
-        history.read(repository, PROJECT, ref)
+    with Repository.open(topic_repository.path) as repository:
+        read_history(repository, PROJECT, ref)
     cached = open_cache(topic_repository.path)
     assert cached
     assert cached.last == 1
@@ -738,16 +740,16 @@ def test_versions_of_another_line_are_not_saved(topic_repository: Scratch) -> No
         start=topic_repository.commit({"a.txt": "a"}, "start"),
     )
     topic_repository.flush()
-    with history.Repository.open(topic_repository.path) as repository:
-        history.read(repository, PROJECT, "work")
+    with Repository.open(topic_repository.path) as repository:
+        read_history(repository, PROJECT, "work")
     assert open_cache(topic_repository.path) is None
 
 
 def test_progress_of_long_history_has_its_total(topic_repository: Scratch) -> None:
     commit_often(topic_repository, 201)
     calls: list[tuple[int, int | None]] = []
-    with history.Repository.open(topic_repository.path) as repository:
-        history.read(repository, PROJECT, progress=lambda done, total: calls.append((done, total)))
+    with Repository.open(topic_repository.path) as repository:
+        read_history(repository, PROJECT, progress=lambda done, total: calls.append((done, total)))
     begin = [(number, None) for number in range(1, 200)]
     assert calls == [*begin, (200, 203), (201, 203), (202, 203), (203, None), (203, 203)]
 
@@ -762,8 +764,8 @@ def test_a_long_reading_saves_what_it_has_read(topic_repository: Scratch, monkey
             cached = open_cache(topic_repository.path)
             last_steps.append(cached.last if cached else None)
 
-    with history.Repository.open(topic_repository.path) as repository:
-        approved = history.read(repository, PROJECT, progress=read_saved)
+    with Repository.open(topic_repository.path) as repository:
+        approved = read_history(repository, PROJECT, progress=read_saved)
         assert list_subjects(approved) == ["v0", "v1"]
     assert last_steps == [0, 1]
 

@@ -9,11 +9,11 @@ import pytest
 from readings import ORDERS, PROJECT, read
 from scratch import Scratch, record, write_declaration
 
-from schemactl import history
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project
-from schemactl.history import History
+from schemactl.history.approved_history import History, read_history
+from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
 
@@ -130,6 +130,6 @@ def test_it_is_known_as_of_every_commit(tmp_path: Path) -> None:
         {"orders": declare_topic(FORWARD)},
     )
     read(scratch)
-    with history.Repository.open(scratch.path) as repository:
-        former_policies = [history.read(repository, PROJECT, scratch.id(mark)).catalog.former for mark in (1, 2, 3, 4)]
+    with Repository.open(scratch.path) as repository:
+        former_policies = [read_history(repository, PROJECT, scratch.id(mark)).catalog.former for mark in (1, 2, 3, 4)]
     assert former_policies == [{}, {}, {ORDERS: Policies(S.BACKWARD)}, {}]

@@ -11,8 +11,9 @@ from command import schemactl
 from readings import PROJECT, clone, list_subjects, read, read_commands
 from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
-from schemactl import history
 from schemactl.core.errors import HistoryError
+from schemactl.history.approved_history import read_history
+from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
 
@@ -205,8 +206,8 @@ def test_a_missing_blob_is_refused_and_comes_back_by_the_command_that_is_advised
     run_shell(folder, "rm -f .git/objects/pack/* && git unpack-objects -q < .git/x.pack && rm .git/x.pack")
     blob = upstream_repository.git("rev-parse", "main~5:common/money.avsc")
     (folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    with history.Repository.open(folder) as repository, pytest.raises(HistoryError, match=blob) as caught:
-        history.read(repository, PROJECT)
+    with Repository.open(folder) as repository, pytest.raises(HistoryError, match=blob) as caught:
+        read_history(repository, PROJECT)
     assert "`git fetch --refetch`" in caught.value.fix
     run_shell(folder, extract_command(caught.value.fix))
     assert count_versions(here) == 20

@@ -9,11 +9,12 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl import history
 from schemactl.core.errors import DependsOnProtoc, InvalidSchema
 from schemactl.declare.project import read_project
 from schemactl.formats.protobuf import protoc, protoc_process
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
+from schemactl.history.approved_history import read_history
+from schemactl.history.git import Repository
 from schemactl.history.versions import encode_inputs
 
 PROJECT = (
@@ -148,6 +149,6 @@ def test_text_that_no_installation_accepts_makes_no_version_and_a_note(shop_repo
     shop_repository.commit({"topics/c.proto": write_proto('syntax = "proto3";', "strng x = 1;")})
     shop_repository.flush()
     assert "added no version:" in schemactl(shop_repository.path, "log", "c").err
-    with history.Repository.open(shop_repository.path) as repository:
-        approved = history.read(repository, read_project("schemactl.yaml", PROJECT.encode()))
+    with Repository.open(shop_repository.path) as repository:
+        approved = read_history(repository, read_project("schemactl.yaml", PROJECT.encode()))
         assert list(approved.undecided) == ["shop/sales/a"]

@@ -8,8 +8,7 @@ import pytest
 from estate import Estate
 from scratch import record
 
-from schemactl.history import Repository
-from schemactl.history.git import log
+from schemactl.history.git import Repository, log
 
 TITLES = [
     ("Merge pull request #12 from acme/orders", "Orders have an owner", "Orders have an owner (#12)"),

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from property_runs import REPOSITORIES
 from scratch import Scratch
 
-from schemactl import history
 from schemactl.core.errors import DeclarationError, InvalidSchema
 from schemactl.core.project import Project
 from schemactl.declare.definition import Definitions
@@ -24,6 +23,8 @@ from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import YAML_SUFFIXES, WorktreeFiles, read_bytes
 from schemactl.declare.reader import in_roots
 from schemactl.formats import identity
+from schemactl.history.approved_history import History, read_history
+from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
 
@@ -127,10 +128,10 @@ def derive_slowly(scratch: Scratch) -> Versions:
     return slow.list_versions()
 
 
-def read(scratch: Scratch) -> history.History:
+def read(scratch: Scratch) -> History:
     """Read the history, from the cache if there is one."""
-    with history.Repository.open(scratch.path) as repository:
-        approved = history.read(repository, PROJECT)
+    with Repository.open(scratch.path) as repository:
+        approved = read_history(repository, PROJECT)
         approved.catalog.load()
         return approved
 
@@ -140,7 +141,7 @@ def forget(scratch: Scratch) -> None:
     shutil.rmtree(scratch.cache, ignore_errors=True)
 
 
-def list_versions(approved: history.History) -> Versions:
+def list_versions(approved: History) -> Versions:
     """List the parts of a history that `SlowDerivation` derives as well."""
     return {
         str(name): (
@@ -155,7 +156,7 @@ def list_versions(approved: history.History) -> Versions:
     }
 
 
-def list_all_parts(approved: history.History) -> object:
+def list_all_parts(approved: History) -> object:
     """List all parts of a history."""
     return (
         list_versions(approved),

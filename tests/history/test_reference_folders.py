@@ -9,12 +9,14 @@ import pytest
 from command import process, schemactl
 from scratch import Files, Scratch, record, write_declaration
 
-from schemactl import history
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.declare import files as declare_files
 from schemactl.declare import reader
+from schemactl.history.approved_history import read_history
 from schemactl.history.early_exit import MESSAGE
+from schemactl.history.git import Repository
+from schemactl.history.merge import read_forked
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +54,8 @@ def create_shop(tmp_path: Path, *references: str, **more: str) -> Scratch:
 def list_versions(scratch: Scratch, *, cached: bool = False) -> list[str]:
     """List the subjects of the commits that added the versions, from the cache and derived again."""
     scratch.flush()
-    with history.Repository.open(scratch.path) as repository:
-        topic = history.read(repository, PROJECT).catalog.topics[ORDERS].load()
+    with Repository.open(scratch.path) as repository:
+        topic = read_history(repository, PROJECT).catalog.topics[ORDERS].load()
         subjects = [version.commit.subject for version in topic.versions if version.commit]
     if not cached:
         shutil.rmtree(scratch.cache)
@@ -195,10 +197,10 @@ def test_what_a_merge_brings_into_a_folder_is_no_change_of_the_work(tmp_path: Pa
     shop.commit({"README.md": "x"}, "Begin", branch="work", start=1)
     shop.commit({"shared/second.avsc": WIDER}, "Twice", branch="main")
     shop.git("checkout", "-q", "work")
-    with history.Repository.open(shop.path) as repository:
+    with Repository.open(shop.path) as repository:
         files = declare_files.WorktreeFiles(str(shop.path), folders=["topics"])
         declarations = reader.read(files, PROJECT)
-        forked = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
+        forked = read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
         changes = forked.compare_with_base(files, declarations)
     assert changes.unchanged == {ORDERS}
     assert not changes.combined

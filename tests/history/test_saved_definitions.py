@@ -8,10 +8,11 @@ import pytest
 from readings import PROJECT
 from scratch import Files, Scratch, record, write_declaration
 
-from schemactl import history
 from schemactl.core.catalog import Catalog
 from schemactl.core.edits import AddAlias
 from schemactl.core.schema import SchemaInfo
+from schemactl.history.approved_history import History, read_history
+from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
 
@@ -74,9 +75,9 @@ CHANGES: dict[str, Files] = {
 }
 
 
-def read_catalog(repository: history.Repository, *, saved: bool) -> tuple[history.History, Catalog]:
+def read_catalog(repository: Repository, *, saved: bool) -> tuple[History, Catalog]:
     """Read the history with all its definitions, from Git or from the saved ones."""
-    approved = history.read(repository, PROJECT)
+    approved = read_history(repository, PROJECT)
     if saved:
         approved.read_ahead(approved.catalog.topics)
     catalog = Catalog(dict(approved.catalog.namespaces), dict(approved.catalog.topics)).load()
@@ -109,7 +110,7 @@ def repository(tmp_path: Path) -> Scratch:
 
 def expect_equal(scratch: Scratch) -> None:
     """Expect equal values and places with and without saved definitions."""
-    with history.Repository.open(scratch.path) as opened:
+    with Repository.open(scratch.path) as opened:
         _, expected = read_catalog(opened, saved=False)
         for _ in range(2):
             _, actual = read_catalog(opened, saved=True)
@@ -134,18 +135,18 @@ def test_saved_definitions_follow_every_change(repository: Scratch) -> None:
 
 
 def test_saved_definitions_are_read_without_their_files(repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
-    with history.Repository.open(repository.path) as opened:
+    with Repository.open(repository.path) as opened:
         _, expected = read_catalog(opened, saved=True)
     assert len(expected.topics) == TOPICS + 7
     requested_names: list[str] = []
-    objects = history.Repository.objects
+    objects = Repository.objects
 
-    def record_call(repository: history.Repository, names: list[str]) -> object:
+    def record_call(repository: Repository, names: list[str]) -> object:
         requested_names.extend(names)
         return objects(repository, names)
 
-    monkeypatch.setattr(history.Repository, "objects", record_call)
-    with history.Repository.open(repository.path) as opened:
+    monkeypatch.setattr(Repository, "objects", record_call)
+    with Repository.open(repository.path) as opened:
         _, actual = read_catalog(opened, saved=True)
     assert actual == expected
     # The halves of a pair are not saved.

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from scratch import Files, Scratch, record, write_declaration
 
-from schemactl import history
 from schemactl.core.project import Project
 from schemactl.declare import files as declare_files
 from schemactl.declare import reader
+from schemactl.history.commit_files import IndexFiles
+from schemactl.history.git import Repository
+from schemactl.history.merge import read_forked
 
 pytestmark = pytest.mark.slow
 
@@ -38,10 +40,10 @@ def topics_repository(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch
 
 
 def find_unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
-    with history.Repository.open(scratch.path) as repository:
-        files = history.IndexFiles(repository) if staged else declare_files.WorktreeFiles(str(scratch.path))
+    with Repository.open(scratch.path) as repository:
+        files = IndexFiles(repository) if staged else declare_files.WorktreeFiles(str(scratch.path))
         declarations = reader.read(files, PROJECT)
-        forked = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
+        forked = read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
         return {name.topic for name in forked.compare_with_base(files, declarations).unchanged}
 
 

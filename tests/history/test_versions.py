@@ -14,7 +14,6 @@ import pytest
 from readings import ORDERS, PROJECT, list_subjects, read, read_commands
 from scratch import FIRST_COMMIT_S, Files, Scratch, record, write_declaration
 
-from schemactl import history
 from schemactl.core.errors import HistoryError
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
@@ -22,6 +21,9 @@ from schemactl.core.project import Project
 from schemactl.core.schema import DeferredInfo, SchemaInfo, SchemaType
 from schemactl.declare.references import Inlined
 from schemactl.formats import identity
+from schemactl.history.approved_history import read_history
+from schemactl.history.git import Repository
+from schemactl.history.merge import read_forked
 
 pytestmark = pytest.mark.slow
 
@@ -56,8 +58,8 @@ def test_definition_is_read_when_it_is_used(
 ) -> None:
     topic_repository.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
     topic_repository.flush()
-    with history.Repository.open(topic_repository.path) as repository:
-        topic = history.read(repository, PROJECT).catalog.topics[ORDERS]
+    with Repository.open(topic_repository.path) as repository:
+        topic = read_history(repository, PROJECT).catalog.topics[ORDERS]
     one, other = (version.info for version in topic.versions)
     assert one
     assert other
@@ -105,8 +107,8 @@ def test_names_of_a_definition_are_known_before_it_is_read(
         "back",
     )
     topic_repository.flush()
-    with history.Repository.open(topic_repository.path) as repository:
-        topic = history.read(repository, PROJECT).catalog.topics[ORDERS]
+    with Repository.open(topic_repository.path) as repository:
+        topic = read_history(repository, PROJECT).catalog.topics[ORDERS]
     for info in filter(None, (version.info for version in topic.versions)):
         assert [name for name in (*mentioned, *unmentioned) if info.may_mention(name)] == mentioned
         assert repr(info) == "DeferredInfo(type=SchemaType.AVRO)"
@@ -401,11 +403,11 @@ def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
     topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "on side", branch="side", start=1)
     topic_repository.commit({"topics/orders.avsc": record("id", b=0)}, "v1")
     topic_repository.flush()
-    with history.Repository.open(topic_repository.path) as repository:
+    with Repository.open(topic_repository.path) as repository:
         head = repository.commit("side")
         assert head
         monkeypatch.setenv("GIT_TRACE2_EVENT", str(tmp_path / "trace"))
-        now, base, *_ = history.read_forked(repository, PROJECT, head)
+        now, base, *_ = read_forked(repository, PROJECT, head)
     assert len([command for command in read_commands(tmp_path / "trace") if "--raw" in command]) == 1
     assert len(now.catalog.topics[ORDERS].versions) == 2
     now.catalog.load()
@@ -419,8 +421,8 @@ def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
 def test_work_on_top_of_what_was_approved_left_it_at_its_tip(topic_repository: Scratch, head: str | None) -> None:
     topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "ahead", branch="ahead", start=1)
     topic_repository.flush()
-    with history.Repository.open(topic_repository.path) as repository:
-        now, base, *_ = history.read_forked(repository, PROJECT, repository.commit(head) if head else None)
+    with Repository.open(topic_repository.path) as repository:
+        now, base, *_ = read_forked(repository, PROJECT, repository.commit(head) if head else None)
     assert now is base
     now.catalog.load()
     assert now.catalog == read(topic_repository).catalog
@@ -432,10 +434,10 @@ def test_a_branch_may_leave_a_commit_that_a_merge_brought(topic_repository: Scra
     topic_repository.commit({"topics/orders.avsc": record("id", a=0, b=0)}, "merge", merge=side)
     topic_repository.commit({"README.md": "x"}, "more on side", branch="side")
     topic_repository.flush()
-    with history.Repository.open(topic_repository.path) as repository:
+    with Repository.open(topic_repository.path) as repository:
         head = repository.commit("side")
         assert head
-        now, base, *_ = history.read_forked(repository, PROJECT, head)
+        now, base, *_ = read_forked(repository, PROJECT, head)
     assert list_subjects(now) == ["v0", "v1", "merge"]
     assert list_subjects(base) == ["v0", "on side"]
 
@@ -443,11 +445,11 @@ def test_a_branch_may_leave_a_commit_that_a_merge_brought(topic_repository: Scra
 def test_unrelated_work_is_refused(topic_repository: Scratch) -> None:
     topic_repository.git("checkout", "-q", "--orphan", "fresh")
     topic_repository.git("commit", "-qm", "x")
-    with history.Repository.open(topic_repository.path) as repository:
+    with Repository.open(topic_repository.path) as repository:
         head = repository.commit("fresh")
         assert head
         with pytest.raises(HistoryError, match="no commit in common"):
-            history.read_forked(repository, PROJECT, head)
+            read_forked(repository, PROJECT, head)
 
 
 def test_a_root_that_is_forgotten_is_refused_instead_of_counted_anew(topic_repository: Scratch) -> None:
@@ -619,5 +621,5 @@ def test_a_version_of_a_pair_is_a_pair(tmp_path: Path) -> None:
 
 
 def test_gitpython_is_imported_only_to_read_a_repository() -> None:
-    script = "import sys, schemactl.history as history; history.read, history.Store; sys.exit('git' in sys.modules)"
+    script = "import sys, schemactl.history.merge, schemactl.history.store; sys.exit('git' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from scratch import Scratch
 
-from schemactl import history
 from schemactl.core.project import Project
+from schemactl.history.approved_history import read_waivers_of_commit
+from schemactl.history.git import Repository
 
 ENTRY = (
     "- {{rule: BROKER_INCOMPATIBLE, topic: shop/sales/orders, fingerprint: 'sha256:{digits}', reason: meant, "
@@ -28,10 +29,10 @@ def waiver_repository(tmp_path: Path) -> Scratch:
 
 def read_digits(scratch: Scratch, mark: int, project: Project = Project()) -> str:  # noqa: B008  a frozen value
     """Return the first digits of the fingerprints of the waivers at a commit."""
-    with history.Repository.open(str(scratch.path)) as repository:
+    with Repository.open(str(scratch.path)) as repository:
         commit = repository.commit(scratch.id(mark))
         assert commit
-        return "".join(waiver.fingerprint[7] for waiver in history.waivers_at(repository, project, commit))
+        return "".join(waiver.fingerprint[7] for waiver in read_waivers_of_commit(repository, project, commit))
 
 
 def test_a_commit_keeps_its_waivers_when_the_file_goes(waiver_repository: Scratch) -> None:

@@ -20,11 +20,12 @@ from pyspark.sql import functions as fn
 from scratch import Scratch
 from spark_release import since_release
 
-from schemactl import history
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.declare.project import load_project
 from schemactl.generated import GeneratedKinds
+from schemactl.history.approved_history import read_history
+from schemactl.history.git import Repository
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.spark import Counts, WrongArgument
 
@@ -72,9 +73,7 @@ def read_rows(frame: DataFrame) -> set[tuple[Any, ...]]:
 
 def test_a_registry_gives_the_versions_their_numbers_in_git(kinds_repository: Scratch) -> None:
     project, _ = load_project(str(kinds_repository.path))
-    topic = (
-        history.read(history.Repository(kinds_repository.path), project).catalog.topics[TopicName.parse(NAME)].load()
-    )
+    topic = read_history(Repository(kinds_repository.path), project).catalog.topics[TopicName.parse(NAME)].load()
     with closing(EmbeddedRegistry(":memory:")) as registry:
         registry.create_tenant("shop")
         registry.create_namespace(topic.name.namespace_name)
