@@ -18,7 +18,6 @@ from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.plan import (
     PlanRequest,
     add_plan_arguments,
-    find_needed_permissions,
     format_apply_command,
     format_command_after_merge,
     make_plans,
@@ -29,7 +28,6 @@ from schemactl.cli.ready_plans import (
     add_apply_options,
     ask_for_confirmation,
     carry_out,
-    list_relaxed_topics,
     must_not_apply,
     record_not_applied,
     restore_leftover_topics,
@@ -242,7 +240,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
             )
         except SchemactlError as error:
             if not isinstance(error, UsageError):
-                restore_after(error, registry, list_relaxed_topics(ready.plan))
+                restore_after(error, registry, ready.plan.relaxed_topics)
                 ApplyRecord(ready, args.result).end(ApplyResult(ready.plan, stopped=error), registry)
             raise
         yield ready
@@ -310,7 +308,7 @@ def _require_permissions(plan: Plan, args: argparse.Namespace) -> None:
         UsageError: if an option permits something that the plan does not do.
         SchemactlError: if a permission is missing.
     """
-    needed = find_needed_permissions(plan)
+    needed = plan.needs
     deletions = (
         ("allow_delete", needed.delete, "deletes the schema of {}"),
         ("force_delete", needed.force_delete, "deletes the schema of {} by force"),
@@ -352,7 +350,7 @@ def _require_undeclared_topics(plan: Plan, approved: History, target: OpenTarget
     if plan.lists is not None:
         return
     declared = rename_catalog(approved.catalog, target.names)
-    needed = find_needed_permissions(plan)
+    needed = plan.needs
     for name in sorted(needed.delete | needed.force_delete):
         topic = declared.topics.get(name)
         if topic and topic.schema is not None:

@@ -21,7 +21,6 @@ from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, Stale
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
 
 if TYPE_CHECKING:
-    from schemactl.core.names import TopicName
     from schemactl.deploy.apply import ApplyResult
     from schemactl.deploy.plan import Plan
     from schemactl.deploy.steps.step import Step
@@ -65,25 +64,16 @@ def record_not_applied(ready: ReadyPlan) -> None:
 
 def must_not_apply(plan: Plan, args: argparse.Namespace) -> bool:
     """Return whether nothing of a plan that leaves something out may be carried out, except to restore relaxed topics."""
-    from schemactl.deploy.steps.restore_strategy import RestoreStrategy
-
-    only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
-    return plan.leaves_out and (args.fail_fast or only_restores or bool(plan.may_lose))
+    only_repairs = all(step.is_repair for step in plan.steps)
+    return plan.leaves_out and (args.fail_fast or only_repairs or bool(plan.may_lose))
 
 
 def restore_leftover_topics(plan: Plan, registry: Registry) -> None:
     """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if the plan is not carried out."""
     from schemactl.deploy.apply import restore_left
 
-    for line in restore_left(registry, list_relaxed_topics(plan)):
+    for line in restore_left(registry, plan.relaxed_topics):
         print(line)
-
-
-def list_relaxed_topics(plan: Plan) -> set[TopicName]:
-    """Return the topics whose strategy the plan restores."""
-    from schemactl.deploy.steps.restore_strategy import RestoreStrategy
-
-    return {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
 
 
 class _Interruption:

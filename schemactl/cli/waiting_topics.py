@@ -41,12 +41,10 @@ def find_waiting_topics(
     """
     from schemactl.comparison.changes import VersionIndex
     from schemactl.deploy.refusals import Awaited
-    from schemactl.deploy.steps.register_version import RegisterVersion
 
     versions_by_topic: dict[TopicName, list[SchemaVersion]] = {}
-    for step in plan.steps:
-        if isinstance(step, RegisterVersion):
-            versions_by_topic.setdefault(step.name, []).append(step.version)
+    for name, version in plan.new_versions:
+        versions_by_topic.setdefault(name, []).append(version)
     declared = {declared_name: name for name in versions_by_topic if (declared_name := target.names.declared(name))}
     waiting: dict[TopicName, Awaited] = {}
     for other in target.place.target.after if versions_by_topic else ():

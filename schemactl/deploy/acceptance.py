@@ -11,7 +11,8 @@ from schemactl.declare.numbers_writer import record_versions
 from schemactl.declare.target_numbers import AcceptanceReason, TargetNumbers, TopicNumbers, join_acceptances
 from schemactl.deploy.broker_configuration import BrokerDifference
 from schemactl.deploy.drift import DriftReport
-from schemactl.deploy.drift_items import DriftItem, DriftKind
+from schemactl.deploy.drift_items import DriftItem
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.target_catalog import select_applicable
 from schemactl.deploy.version_numbers import TopicMismatches, find_topic_mismatches
 

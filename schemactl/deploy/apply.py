@@ -15,9 +15,7 @@ from schemactl.core.errors import SchemactlError, StalePlan, UnusableCredentials
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.deploy.plan import Plan
 from schemactl.deploy.registry_state import read_registry_state, state_changes, state_values
-from schemactl.deploy.steps.register_version import RegisterVersion, expect_same_content
-from schemactl.deploy.steps.relax_strategy import RelaxStrategy
-from schemactl.deploy.steps.restore_strategy import RestoreStrategy, restore
+from schemactl.deploy.steps.restore_strategy import restore
 from schemactl.deploy.steps.step import ApplyContext, Phase, Step
 from schemactl.registry.interface import Registry
 
@@ -144,7 +142,7 @@ def list_phases(steps: tuple[Step, ...]) -> Iterator[list[Lane]]:
         lanes: dict[NamespaceName | str, Lane] = {}
         for key, group in groups.items():
             name = group[0][1].name
-            relaxes = any(isinstance(step, RelaxStrategy | RestoreStrategy) for _, step in group)
+            relaxes = any(step.shares_lane for _, step in group)
             shared = name.namespace_name if isinstance(name, TopicName) and relaxes else key
             lanes.setdefault(shared, []).append(group)
         yield list(lanes.values())
@@ -226,7 +224,7 @@ class _ApplyRun:
 
     def _carry_out_group(self, group: list[NumberedStep]) -> None:
         """Carry out the steps of one group until one fails."""
-        uploads: list[RegisterVersion] = []
+        unverified: list[Step] = []
         try:
             for index, (number, step) in enumerate(group):
                 if self._stopping.is_set() or not self._blocked.isdisjoint(step.blocked_by):
@@ -236,11 +234,10 @@ class _ApplyRun:
                     self._on_step_started(number, step)
                 try:
                     step.carry_out(self._context)
-                    if isinstance(step, RegisterVersion):
-                        uploads.append(step)
-                        if not any(isinstance(later, RegisterVersion) for _, later in group[index + 1 : index + 2]):
-                            expect_same_content(uploads, self._context)
-                            uploads.clear()
+                    unverified.append(step)
+                    if not any(type(later) is type(step) for _, later in group[index + 1 : index + 2]):
+                        step.verify(unverified, self._context)
+                        unverified.clear()
                 except SchemactlError as error:
                     self._fail(number, error)
                     return
@@ -248,7 +245,7 @@ class _ApplyRun:
                     self._done.append(number)
                     self._on_step_done(number, step)
         finally:
-            for name in sorted({step.name for _, step in group if isinstance(step, RelaxStrategy)}):
+            for name in sorted({step.name for _, step in group if isinstance(step.name, TopicName)}):
                 self._restore(name, number)
 
     def _restore(self, name: TopicName, number: int) -> None:

@@ -17,7 +17,8 @@ from schemactl.core.policies import BrokerDefaults
 from schemactl.core.schema import Commit
 from schemactl.declare.target_numbers import Acceptance, TargetNumbers
 from schemactl.deploy.broker_configuration import BrokerDifference
-from schemactl.deploy.drift_items import Advice, AppliedHistory, DriftItem, DriftKind
+from schemactl.deploy.drift_items import Advice, AppliedHistory, DriftItem
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.plan import Origin, Plan, PlanRefusal
 from schemactl.deploy.refusals import describe_scalable, list_scalable_fixes
 from schemactl.deploy.registry_state import RegistryState

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Namespace, Topic
@@ -14,32 +13,10 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions
 from schemactl.core.wording import format_version_numbers
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.plan import PlanRefusal
 from schemactl.deploy.refusals import CommandTexts, describe_way_out
 from schemactl.formats import find_problems, identity, spec
-
-
-class DriftKind(StrEnum):
-    """The kinds of drift."""
-
-    FOREIGN_VERSION = "foreign version"
-    UNEXPLAINED_VERSION = "unexplained version"
-    MISSING_VERSIONS = "missing versions"
-    TOMBSTONE = "tombstone"
-    NUMBERS_APART = "numbers apart"
-    POLICY = "policy"
-    POLICY_OVERRIDDEN = "policy overridden"
-    PARTITIONS = "partitions"
-    NAMESPACE_MISSING = "namespace missing"
-    TOPIC_MISSING = "topic missing"
-    SCALABLE_TOPIC = "scalable topic"
-    NO_LONGER_DECLARED = "no longer declared"
-    RELAXED = "relaxed"
-    BROKER_CONFIGURATION = "broker configuration"
-    UPDATES_OFF = "updates off"
-    WEDGED = "wedged"
-    UNMANAGED_NAMESPACE = "unmanaged namespace"
-    UNMANAGED_TOPIC = "unmanaged topic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schemactl.core.names import TopicName
@@ -26,3 +27,16 @@ class Permissions:
     create_tenants: bool = False
     lose: frozenset[str] = frozenset()
     unreadable: frozenset[TopicName] = frozenset()
+
+    @classmethod
+    def join(cls, parts: Iterable[Permissions]) -> Permissions:
+        """Return the permissions of all `parts` together."""
+        parts = tuple(parts)
+        return cls(
+            delete=frozenset[TopicName]().union(*(part.delete for part in parts)),
+            force_delete=frozenset[TopicName]().union(*(part.force_delete for part in parts)),
+            relax=any(part.relax for part in parts),
+            create_tenants=any(part.create_tenants for part in parts),
+            lose=frozenset[str]().union(*(part.lose for part in parts)),
+            unreadable=frozenset[TopicName]().union(*(part.unreadable for part in parts)),
+        )

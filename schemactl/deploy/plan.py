@@ -11,8 +11,9 @@ from schemactl.core.errors import Problem
 from schemactl.core.findings import Answer, UpgradeFirst
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.schema import Commit, Release
+from schemactl.core.schema import Commit, Release, SchemaVersion
 from schemactl.deploy.broker_configuration import BrokerComparison
+from schemactl.deploy.permissions import Permissions
 from schemactl.deploy.steps.step import Step
 from schemactl.deploy.version_lists import ListedTopic
 from schemactl.deploy.version_numbers import TopicMismatches
@@ -162,6 +163,21 @@ class Plan:
     upgrade_first: Mapping[str, UpgradeFirst] = field(default_factory=dict, compare=False)
     brokers: BrokerComparison | None = None
     effects: Mapping[tuple[TopicName, int], VersionEffect] = field(default_factory=dict, compare=False)
+
+    @property
+    def new_versions(self) -> list[tuple[TopicName, SchemaVersion]]:
+        """The versions to register, each with its topic."""
+        return [new_version for step in self.steps if (new_version := step.new_version)]
+
+    @property
+    def relaxed_topics(self) -> set[TopicName]:
+        """The topics that a killed `apply` left relaxed, and that the plan restores."""
+        return {step.name for step in self.steps if step.is_repair and isinstance(step.name, TopicName)}
+
+    @property
+    def needs(self) -> Permissions:
+        """The permissions that the steps need."""
+        return Permissions.join(step.needs for step in self.steps)
 
     @property
     def leaves_out(self) -> bool:

@@ -401,7 +401,7 @@ class Planner(PredictedState):
         """Return the plan without notes and without steps of topics that are left out."""
         self._remove_skipped_topics()
         self.losses.sort(key=lambda loss: (str(loss.name), loss.allow))
-        allowed = [step.address for step in self.steps if isinstance(step, SetPolicies) and step.loses]
+        allowed = [address for step in self.steps for address in step.needs.lose]
         self.losses = [*refusals.advise_to_allow(self.losses, allowed, self.commands)]
 
         # The scope: the namespaces and topics of the steps and refusals, with the topics that share their lists of schemas.
@@ -693,11 +693,7 @@ class Planner(PredictedState):
         topics = {name: topic for name, topic in self.covered_state.catalog.topics.items() if name in omitted}
         self.topics |= topics
         self.versions |= {name.schema_id: topic.versions for name, topic in topics.items()}
-        self.steps = [
-            step
-            for step in self.steps
-            if step.name not in omitted or (isinstance(step, RestoreStrategy) and step.latest is None)
-        ]
+        self.steps = [step for step in self.steps if step.name not in omitted or step.is_repair]
         # A namespace or tenant that only omitted topics need may be a typo in their names.
         creations = (CreateTenant, CreateNamespace)
         needed = {step.name for step in self.steps if not isinstance(step, creations)}

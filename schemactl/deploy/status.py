@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
 
 from schemactl.comparison.changes import VersionIndex, get_upload_commit
 from schemactl.core.json_values import Json
@@ -14,19 +13,10 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import get_live_versions
 from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.drift import DriftReport
-from schemactl.deploy.drift_items import DriftKind
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
 from schemactl.deploy.plan import UnreadableDeclaration
-from schemactl.deploy.steps.create_namespace import CreateNamespace
-from schemactl.deploy.steps.create_tenant import CreateTenant
-from schemactl.deploy.steps.create_topic import CreateTopic
-from schemactl.deploy.steps.grow_partitions import GrowPartitions
-from schemactl.deploy.steps.register_version import RegisterVersion
-from schemactl.deploy.steps.relax_strategy import RelaxStrategy
-from schemactl.deploy.steps.restore_strategy import RestoreStrategy
-from schemactl.deploy.steps.set_policies import SetPolicies
 from schemactl.deploy.steps.step import Step
-from schemactl.deploy.steps.take_number import TakeNumber
 from schemactl.deploy.target_catalog import select_applicable
 
 _SKEW_S = 60
@@ -139,10 +129,9 @@ class TargetStatus:
         pending = {(item.name, item.kind) for item in self.drift.pending}
         steps: dict[bool, list[Step]] = {True: [], False: []}
         for step in self.drift.plan.steps:
-            repaired = {(step.name, kind) for kind in _REPAIRED_KINDS.get(type(step), ())}
+            repaired = {(step.name, kind) for kind in step.repairs}
             # Restoring a topic that a killed `apply` left relaxed is a repair, even if changes of the topic were approved since.
-            is_restoring = isinstance(step, RestoreStrategy) and step.left is not None
-            steps[is_restoring or (bool(repaired & drift) and not repaired & pending)].append(step)
+            steps[step.is_repair or (bool(repaired & drift) and not repaired & pending)].append(step)
         return steps
 
     @property
@@ -158,7 +147,7 @@ class TargetStatus:
     @property
     def pending_versions(self) -> int:
         """The number of versions that were approved since the last `apply`, and that the next one registers."""
-        return sum(isinstance(step, RegisterVersion) for step in self.pending)
+        return sum(step.new_version is not None for step in self.pending)
 
     @property
     def pending_steps(self) -> int:
@@ -238,24 +227,6 @@ class TargetStatus:
     def is_changed(self) -> bool:
         """Whether there are pending changes or drift."""
         return bool(self.drift.plan.steps or self.rejected or self.differences)
-
-
-_MISSING: Final = frozenset(
-    {DriftKind.MISSING_VERSIONS, DriftKind.TOPIC_MISSING, DriftKind.TOMBSTONE, DriftKind.WEDGED}
-)
-
-_REPAIRED_KINDS: Final[Mapping[type[Step], frozenset[DriftKind]]] = {
-    CreateTenant: frozenset({DriftKind.NAMESPACE_MISSING}),
-    CreateNamespace: frozenset({DriftKind.NAMESPACE_MISSING}),
-    CreateTopic: frozenset({DriftKind.TOPIC_MISSING}),
-    GrowPartitions: frozenset({DriftKind.PARTITIONS}),
-    SetPolicies: frozenset({DriftKind.POLICY, DriftKind.NAMESPACE_MISSING, DriftKind.TOPIC_MISSING}),
-    RegisterVersion: _MISSING,
-    TakeNumber: _MISSING,
-    RelaxStrategy: _MISSING,
-    RestoreStrategy: _MISSING,
-}
-"""The kinds of drift that a step can repair; of RestoreStrategy after a RelaxStrategy of the same plan."""
 
 
 @dataclass(frozen=True)

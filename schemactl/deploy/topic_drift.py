@@ -27,12 +27,12 @@ from schemactl.deploy.drift_items import (
     Advice,
     AppliedHistory,
     DriftItem,
-    DriftKind,
     format_versions,
     make_accepted_state,
     make_blocked_topic_item,
     was_never_applied,
 )
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.policy_resets import find_inherited
 from schemactl.deploy.refusals import HALF_DELETED, finish_deletion, refuse_partitions
 from schemactl.deploy.registry_state import RegistryState

@@ -20,12 +20,12 @@ from schemactl.deploy.drift_items import (
     Advice,
     AppliedHistory,
     DriftItem,
-    DriftKind,
     format_versions,
     make_accepted_state,
     make_blocked_topic_item,
     was_never_applied,
 )
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.refusals import refuse_lost_schemas
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.version_lists import NumberPair, pair_up

@@ -13,7 +13,8 @@ from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count, format_version, get_name_type
 from schemactl.deploy.drift import DriftReport
-from schemactl.deploy.drift_items import DriftItem, DriftKind
+from schemactl.deploy.drift_items import DriftItem
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.geo_replication import ReplicatedNamespace, describe_replication, select_namespaces_of_target
 from schemactl.deploy.version_drift import list_differences
 from schemactl.report.check import Shade

@@ -14,13 +14,7 @@ from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import describe_waiver, format_count, get_name_type
 from schemactl.deploy.plan import Plan, PlanNoteKind
-from schemactl.deploy.steps.create_namespace import CreateNamespace
-from schemactl.deploy.steps.create_tenant import CreateTenant
-from schemactl.deploy.steps.create_topic import CreateTopic
-from schemactl.deploy.steps.delete_schema import DeleteSchema
-from schemactl.deploy.steps.register_version import RegisterVersion
 from schemactl.deploy.steps.step import Step
-from schemactl.deploy.steps.take_number import TakeNumber
 from schemactl.formats.part_changes import outline
 from schemactl.report.check import Shade
 from schemactl.report.document import ReportLine, Sign, TargetReport, describe_tip, group_by_name, list_alternatives
@@ -49,7 +43,7 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
         notes = (ReportLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
         blocks.append((ReportLine("Unchanged:"), *notes))
     blocks += make_broker_blocks(plan.brokers)
-    registered = {step.name for step in plan.steps if isinstance(step, RegisterVersion)}
+    registered = {name for name, _ in plan.new_versions}
     if len(registered) > MAX_SHOWN_TOPICS:
         text = f"Changed fields and affected readers of {len(registered)} topics are not shown: `schemactl plan --topic TOPIC` shows them."
         blocks.append((ReportLine(text),))
@@ -144,18 +138,21 @@ def describe_left_out(plan: Plan, *, rejected_only: bool = False) -> str:
 
 
 def _list_block_lines(name: NamespaceName | TopicName, steps: list[Step], plan: Plan) -> Iterator[ReportLine]:
-    creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
-    sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
-    suffix = creation.suffix if isinstance(creation, CreateTopic) else ""
-    if isinstance(steps[0], CreateTenant):
-        suffix = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
+    sign: Sign = "+" if any(step.sign == "+" for step in steps) else steps[0].sign
+    suffix = "".join(step.suffix for step in steps)
     yield ReportLine(f"{get_name_type(name)} {name}{suffix}", sign, strong=str(name))
+    topics_by_kind: dict[str, TopicName] = {}
     for step in steps:
         yield from (ReportLine(line, line_sign, 1) for line_sign, line in step.list_lines())
-        if isinstance(step, RegisterVersion) and (effect := plan.effects.get((step.name, step.version.number))):
-            yield from (ReportLine(on_one_line(line), line_sign, 2) for line_sign, line in list_effect_lines(effect))
-    for kind in dict.fromkeys(step.version.kind for step in steps if isinstance(step, RegisterVersion)):
-        if isinstance(name, TopicName) and (order := plan.upgrade_first.get(format_kind_name(name, kind))):
+        if step.new_version:
+            topic, version = step.new_version
+            topics_by_kind[version.kind] = topic
+            if effect := plan.effects.get((topic, version.number)):
+                yield from (
+                    ReportLine(on_one_line(line), line_sign, 2) for line_sign, line in list_effect_lines(effect)
+                )
+    for kind, topic in topics_by_kind.items():
+        if order := plan.upgrade_first.get(format_kind_name(topic, kind)):
             yield ReportLine(f"upgrade first{f' for {kind}' if kind else ''}: {order}", "=", 1)
 
 
@@ -218,10 +215,8 @@ def count_changes(steps: tuple[Step, ...], registered: str, deleted: str) -> str
     """Return the number of namespaces, topics, versions and deletions of steps; `registered` and `deleted` are the verbs after the last two."""
     namespaces = len({step.name for step in steps if isinstance(step.name, NamespaceName)})
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
-    versions = sum(isinstance(step, RegisterVersion) for step in steps)
-    deletions = sum(
-        isinstance(step, DeleteSchema) or (isinstance(step, TakeNumber) and bool(step.versions)) for step in steps
-    )
+    versions = sum(step.new_version is not None for step in steps)
+    deletions = sum(step.is_deletion for step in steps)
     parts = [format_count(count, noun) for count, noun in ((namespaces, "namespace"), (topics, "topic")) if count]
     parts += [f"{format_count(versions, 'version')} {registered}"] if versions else []
     parts += [f"{format_count(deletions, 'schema')} {deleted}"] if deletions else []

@@ -9,7 +9,7 @@ from typing import Final
 from schemactl.core.environment import get_version
 from schemactl.core.terminal import format_table, on_one_line, paint
 from schemactl.core.wording import format_count, format_time
-from schemactl.deploy.drift_items import DriftKind
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.geo_replication import describe_replication
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
 from schemactl.report.plan import describe_left_out

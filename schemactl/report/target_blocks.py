@@ -7,7 +7,7 @@ from shlex import quote
 
 from schemactl.core.terminal import on_one_line
 from schemactl.deploy.broker_configuration import BrokerComparison
-from schemactl.deploy.drift_items import DriftKind
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.plan import UnreadableDeclaration
 from schemactl.deploy.version_numbers import TopicMismatches
 from schemactl.report.document import ReportBlock, ReportLine, list_alternatives, render_lines

@@ -18,7 +18,7 @@ from scratch import record, write_declaration
 
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.deploy.drift_items import DriftKind
+from schemactl.deploy.drift_kinds import DriftKind
 
 pytestmark = pytest.mark.slow
 

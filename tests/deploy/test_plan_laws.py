@@ -35,7 +35,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.drift import find_drift
-from schemactl.deploy.drift_items import DriftKind
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.permissions import Permissions
 from schemactl.deploy.plan import Origin
 from schemactl.deploy.planner import make_plan

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from schemactl.core.catalog import Namespace
 from schemactl.core.names import NamespaceName
-from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step
+from schemactl.deploy.drift_kinds import DriftKind
+from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,8 @@ class CreateNamespace(Step):
     """Create a namespace."""
 
     name: NamespaceName
+    sign: ClassVar[StepSign] = "+"
+    repairs: ClassVar = frozenset({DriftKind.NAMESPACE_MISSING})
 
     @property
     def action(self) -> str:

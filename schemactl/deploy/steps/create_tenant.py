@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from schemactl.core.names import NamespaceName
-from schemactl.deploy.steps.step import ApplyContext, Phase, PredictedState, Step
+from schemactl.deploy.drift_kinds import DriftKind
+from schemactl.deploy.steps.step import ApplyContext, Phase, PredictedState, Step, StepSign
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,8 @@ class CreateTenant(Step):
     """Create the tenant of a namespace, without administrators."""
 
     name: NamespaceName
+    sign: ClassVar[StepSign] = "+"
+    repairs: ClassVar = frozenset({DriftKind.NAMESPACE_MISSING})
 
     @property
     def action(self) -> str:
@@ -22,6 +26,11 @@ class CreateTenant(Step):
     def describe(self) -> str:
         """See `Step.describe`."""
         return f"tenant {self.name.tenant}: create"
+
+    @property
+    def suffix(self) -> str:
+        """See `Step.suffix`."""
+        return f" in the new tenant {self.name.tenant}, which only a superuser can create"
 
     def predict(self, state: PredictedState) -> None:
         """See `Step.predict`."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from schemactl.core.catalog import Topic
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.wording import format_partitions
-from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step
+from schemactl.deploy.drift_kinds import DriftKind
+from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class CreateTopic(Step):
 
     name: TopicName
     partitions: int | None
+    sign: ClassVar[StepSign] = "+"
+    repairs: ClassVar = frozenset({DriftKind.TOPIC_MISSING})
 
     @property
     def action(self) -> str:
@@ -25,7 +29,7 @@ class CreateTopic(Step):
 
     @property
     def suffix(self) -> str:
-        """The number of partitions, to be written after the name, or ""."""
+        """See `Step.suffix`: the number of partitions."""
         return "" if self.partitions is None else f", {format_partitions(self.partitions)}"
 
     def describe(self) -> str:

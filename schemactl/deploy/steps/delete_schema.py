@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from schemactl.core.errors import RegistryError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions
 from schemactl.core.wording import format_ranges, format_version_numbers
+from schemactl.deploy.permissions import Permissions
 from schemactl.deploy.steps.step import ApplyContext, Phase, PredictedState, Step, StepSign
 from schemactl.registry.interface import Registry, Scope
 
@@ -26,6 +28,7 @@ class DeleteSchema(Step):
     versions: tuple[int, ...]
     force: bool
     unreadable: bool = False
+    sign: ClassVar[StepSign] = "-"
 
     @property
     def action(self) -> str:
@@ -48,6 +51,21 @@ class DeleteSchema(Step):
         """See `Step.list_facts`."""
         facts: Json = {"versions": list(self.versions), "force": self.force}
         return facts | {"unreadable": True} if self.unreadable else facts
+
+    @property
+    def is_deletion(self) -> bool:
+        """See `Step.is_deletion`."""
+        return True
+
+    @property
+    def needs(self) -> Permissions:
+        """See `Step.needs`."""
+        names, nothing = frozenset({self.name}), frozenset[TopicName]()
+        return Permissions(
+            delete=nothing if self.force else names,
+            force_delete=names if self.force else nothing,
+            unreadable=names if self.unreadable else nothing,
+        )
 
     def predict(self, state: PredictedState) -> None:
         """See `Step.predict`."""

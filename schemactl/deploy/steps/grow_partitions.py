@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
+from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 
 
@@ -17,6 +19,7 @@ class GrowPartitions(Step):
     name: TopicName
     before: int
     after: int
+    repairs: ClassVar = frozenset({DriftKind.PARTITIONS})
 
     @property
     def action(self) -> str:

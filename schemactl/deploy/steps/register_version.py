@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from schemactl.comparison.changes import content_identity, make_upload
 from schemactl.core.errors import RegistryError
@@ -13,8 +14,8 @@ from schemactl.core.json_values import Json, answer_value, commit_value, schema_
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_day
+from schemactl.deploy.drift_kinds import VERSIONS_GONE
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
-from schemactl.registry.interface import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class RegisterVersion(Step):
     name: TopicName
     version: SchemaVersion
     answer: Answer
+    repairs: ClassVar = VERSIONS_GONE
 
     @property
     def action(self) -> str:
@@ -55,6 +57,11 @@ class RegisterVersion(Step):
             "answer": answer_value(self.answer),
         }
 
+    @property
+    def new_version(self) -> tuple[TopicName, SchemaVersion]:
+        """See `Step.new_version`."""
+        return self.name, self.version
+
     def predict(self, state: PredictedState) -> None:
         """See `Step.predict`."""
         assert self.answer.version is not None  # noqa: S101  only an accepted upload is a step
@@ -62,7 +69,7 @@ class RegisterVersion(Step):
         state.add_version(self.name, version)
 
     def carry_out(self, context: ApplyContext) -> None:
-        """See `Step.carry_out`. The content is compared by `expect_same_content`, once for all uploads to a topic."""
+        """See `Step.carry_out`. The content is compared by `verify`, once for all uploads to a topic."""
         info = make_upload(self.version, context.properties)
         try:
             number = context.registry.put_schema(self.name, info)
@@ -81,21 +88,21 @@ class RegisterVersion(Step):
                 fix="look at a new plan: schemactl plan",
             )
 
-
-def expect_same_content(steps: Sequence[RegisterVersion], context: ApplyContext) -> None:
-    """Read the versions that were just uploaded to a topic, and raise RegistryError if one has other content."""
-    registry: Registry = context.registry
-    name, numbers = steps[0].name, [step.answer.version for step in steps]
-    # One request reads all versions. A topic with many others has few new ones.
-    if len(numbers) > 1 and max(number or 0 for number in numbers) < 2 * len(numbers):
-        registered = list(registry.versions(name))
-    else:
-        registered = [version for number in numbers if (version := registry.get_schema(name, number))]
-    infos = {version.number: version.info for version in registered}
-    for step, number in zip(steps, numbers, strict=True):
-        info = None if number is None else infos.get(number)
-        if info is None or not _is_same_content(info, make_upload(step.version, context.properties)):
-            raise RegistryError(f"{name}: v{number} has other content in the registry than was uploaded")
+    @classmethod
+    def verify(cls, steps: Sequence[Self], context: ApplyContext) -> None:
+        """See `Step.verify`: read the uploaded versions, and raise RegistryError if one has other content."""
+        registry = context.registry
+        name, numbers = steps[0].name, [step.answer.version for step in steps]
+        # One request reads all versions. A topic with many others has few new ones.
+        if len(numbers) > 1 and max(number or 0 for number in numbers) < 2 * len(numbers):
+            registered = list(registry.versions(name))
+        else:
+            registered = [version for number in numbers if (version := registry.get_schema(name, number))]
+        infos = {version.number: version.info for version in registered}
+        for step, number in zip(steps, numbers, strict=True):
+            info = None if number is None else infos.get(number)
+            if info is None or not _is_same_content(info, make_upload(step.version, context.properties)):
+                raise RegistryError(f"{name}: v{number} has other content in the registry than was uploaded")
 
 
 def _is_same_content(registered: SchemaInfo, uploaded: SchemaInfo) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from schemactl.core.findings import Waiver
 from schemactl.core.json_values import Json, waiver_value
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.terminal import on_one_line
+from schemactl.deploy.drift_kinds import VERSIONS_GONE
+from schemactl.deploy.permissions import Permissions
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 
 
@@ -27,6 +30,8 @@ class RelaxStrategy(Step):
     strategy: CompatibilityStrategy
     updates: bool
     waiver: Waiver | None = None
+    repairs: ClassVar = VERSIONS_GONE
+    shares_lane: ClassVar[bool] = True
 
     @property
     def action(self) -> str:
@@ -50,6 +55,11 @@ class RelaxStrategy(Step):
         """See `Step.list_facts`."""
         waiver = None if self.waiver is None else waiver_value(self.waiver)
         return {"strategy": self.strategy.value, "updates": self.updates, "waiver": waiver}
+
+    @property
+    def needs(self) -> Permissions:
+        """See `Step.needs`."""
+        return Permissions(relax=self.waiver is None)
 
     def predict(self, state: PredictedState) -> None:
         """See `Step.predict`. The strategy counts only until `RestoreStrategy`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from schemactl.comparison.changes import get_upload_commit
 from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
@@ -11,6 +12,7 @@ from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.wording import format_version_numbers
+from schemactl.deploy.drift_kinds import VERSIONS_GONE
 from schemactl.deploy.steps.step import ApplyContext, Phase, PredictedState, Step, StepSign
 from schemactl.registry.interface import Registry, RelaxedTopic
 
@@ -29,10 +31,12 @@ class RestoreStrategy(Step):
     strategy: CompatibilityStrategy
     latest: int | None = None
     left: RelaxedTopic | None = None
+    repairs: ClassVar = VERSIONS_GONE
+    shares_lane: ClassVar[bool] = True
 
     @property
     def is_repair(self) -> bool:
-        """Whether a killed `apply` relaxed the topic, not this plan."""
+        """See `Step.is_repair`."""
         return self.latest is None
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from schemactl.comparison.changes import UNSET
 from schemactl.core.errors import StalePlan
@@ -12,6 +12,8 @@ from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies, get_setting_address
 from schemactl.core.wording import format_policies
+from schemactl.deploy.drift_kinds import DriftKind
+from schemactl.deploy.permissions import Permissions
 from schemactl.deploy.registry_state import describe_policy
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 
@@ -35,6 +37,7 @@ class SetPolicies(Step):
     from_namespace: Policies = field(default_factory=Policies)
     from_default: Policies = field(default_factory=Policies)
     loses: str = field(default="", kw_only=True)
+    repairs: ClassVar = frozenset({DriftKind.POLICY, DriftKind.NAMESPACE_MISSING, DriftKind.TOPIC_MISSING})
 
     @property
     def address(self) -> str:
@@ -77,6 +80,11 @@ class SetPolicies(Step):
             facts["loses"] = self.loses
         inherited = {"namespace": self.from_namespace.managed(), "default": self.from_default.managed()}
         return facts | {"inherited": inherited} if any(inherited.values()) else facts
+
+    @property
+    def needs(self) -> Permissions:
+        """See `Step.needs`."""
+        return Permissions(lose=frozenset({self.address})) if self.loses else Permissions()
 
     def predict(self, state: PredictedState) -> None:
         """See `Step.predict`."""

@@ -1,17 +1,19 @@
-"""The interface of a step of a plan: a step describes, predicts, carries out and serializes itself."""
+"""The interface of a step of a plan: a step describes, predicts, carries out and serializes itself, and names the permissions that it needs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
 from schemactl.core.catalog import Namespace, Topic
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaVersion, get_next_number
+from schemactl.deploy.drift_kinds import DriftKind
+from schemactl.deploy.permissions import Permissions
 from schemactl.registry.interface import Registry
 
 StepSign = Literal["+", "-", "~", "!", "="]
@@ -80,11 +82,17 @@ class Step(ABC):
 
     Attributes:
         name: the namespace or topic.
+        sign: the sign of its namespace or topic in a report, if no other step of it creates it.
+        repairs: the kinds of drift that it can repair.
+        shares_lane: whether it changes its namespace for a while, so that no other topic of the namespace may be changed meanwhile.
     """
 
     __slots__ = ()
 
     name: NamespaceName | TopicName
+    sign: ClassVar[StepSign] = "~"
+    repairs: ClassVar[frozenset[DriftKind]] = frozenset()
+    shares_lane: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -103,6 +111,31 @@ class Step(ABC):
         """Return the members of its JSON other than action and name; keys are never renamed."""
         return {}
 
+    @property
+    def suffix(self) -> str:
+        """The text after the name of its namespace or topic in a report."""
+        return ""
+
+    @property
+    def new_version(self) -> tuple[TopicName, SchemaVersion] | None:
+        """The topic and Git's version that the step registers, or None."""
+        return None
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether the step counts as the deletion of a schema."""
+        return False
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether the step restores what a killed `apply` left."""
+        return False
+
+    @property
+    def needs(self) -> Permissions:
+        """The permissions without which the step must not be carried out."""
+        return Permissions()
+
     def to_json(self) -> Json:
         """Return the step as JSON values."""
         return {"action": self.action, **name_value(self.name), **self.list_facts()}
@@ -117,6 +150,14 @@ class Step(ABC):
 
         Raises:
             SchemactlError: if the registry rejects the step or changes otherwise than predicted.
+        """
+
+    @classmethod  # noqa: B027  most kinds need no verification
+    def verify(cls, steps: Sequence[Self], context: ApplyContext) -> None:
+        """Verify the results of consecutive steps of this kind and one topic, which were just carried out.
+
+        Raises:
+            SchemactlError: if the registry is otherwise than predicted.
         """
 
     @property

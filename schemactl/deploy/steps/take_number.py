@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from schemactl.core.errors import RegistryError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_next_number
 from schemactl.core.wording import format_version_numbers
+from schemactl.deploy.drift_kinds import VERSIONS_GONE
 from schemactl.deploy.steps.delete_schema import expect_empty
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 
@@ -21,6 +23,7 @@ class TakeNumber(Step):
     name: TopicName
     number: int
     versions: tuple[int, ...] = ()
+    repairs: ClassVar = VERSIONS_GONE
 
     @property
     def action(self) -> str:
@@ -40,6 +43,11 @@ class TakeNumber(Step):
     def list_facts(self) -> Json:
         """See `Step.list_facts`."""
         return {"number": self.number, "versions": list(self.versions)}
+
+    @property
+    def is_deletion(self) -> bool:
+        """See `Step.is_deletion`."""
+        return bool(self.versions)
 
     def predict(self, state: PredictedState) -> None:
         """See `Step.predict`."""
