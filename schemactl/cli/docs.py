@@ -12,6 +12,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.documentation import find_documentation
 from schemactl.core.errors import UsageError, did_you_mean
+from schemactl.core.terminal import format_table
 from schemactl.core.wording import format_count
 
 INDEX = "README"
@@ -72,8 +73,6 @@ def run_docs(args: argparse.Namespace, context: Context) -> int:
         problem = f"{len(titles)} pages fit {query!r}" if titles else f"no page has the name {query!r}, or these words"
         near = did_you_mean(page_name, [*pages, *map(posixpath.basename, pages)])
         raise UsageError(problem + near, fix="schemactl docs lists all pages")
-    width = max(map(len, titles))
-    for name, title in titles.items():
-        print(f"{name:<{width}}  {title}")
+    print("\n".join(format_table([*titles.items()])))
     context.say(f"\n{format_count(len(titles), 'page')}: schemactl docs PAGE shows one")
     return 0

