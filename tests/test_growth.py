@@ -29,12 +29,13 @@ from schemactl.codec import avro_schema
 from schemactl.codec.definition import InvalidDefinition
 from schemactl.codec.wire_format import join_pair
 from schemactl.core.errors import SchemactlError, find_close_match
+from schemactl.core.escaping import escape_path
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.declare import yaml_parser
 from schemactl.declare.definition import gather
 from schemactl.declare.document import read_documents
-from schemactl.declare.files import decode, resolve, shown
+from schemactl.declare.files import decode, resolve
 from schemactl.declare.project import read_project
 from schemactl.declare.source_location import JsonText, place
 from schemactl.declare.strict_json import read_json
@@ -169,7 +170,7 @@ PARSERS: Final[dict[str, Parser]] = {
     "globs": lambda text: fnmatchcase(text, "*a*b*-*a*/*a*?*%*x*q"),
     "versions": parse_version_bytes,
     "paths": lambda text: resolve("a/b", text),
-    "paths shown": shown,
+    "paths escaped": escape_path,
     "files": lambda text: decode("a.yaml", text.encode()),
     "near misses": lambda text: find_close_match(text, ("topic", "namespace", "is_allow_auto_update_schema")),
 }

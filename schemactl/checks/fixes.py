@@ -20,8 +20,8 @@ from schemactl.core import atomic_files
 from schemactl.core.deadline import Deadline
 from schemactl.core.edits import TextEdit, edit_contents
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, Source, UsageError
+from schemactl.core.escaping import escape_path
 from schemactl.core.schema import get_live_versions
-from schemactl.declare.files import shown
 from schemactl.declare.rewriting import write_files
 from schemactl.formats import find_renames
 from schemactl.history.git import Repository
@@ -99,7 +99,7 @@ def find_fixes(
         merged_paths = sorted(path for path, text in judged_texts.items() if files.read(path) != text.encode())
     for path in merged_paths:
         note(
-            f"{shown(path)} was not edited, because the approved branch has also changed it since the merge base: "
+            f"{escape_path(path)} was not edited, because the approved branch has also changed it since the merge base: "
             "merge the approved branch first"
         )
     old_texts: dict[str, str] = {}
@@ -204,7 +204,7 @@ def write_fixes(fixes: Fixes, request: CheckRequest, top: str) -> list[str]:
 
 
 def _explain_other_text(path: str, request: CheckRequest) -> SchemactlError:
-    source = Source(shown(path))
+    source = Source(escape_path(path))
     name = posixpath.basename(path)
     if request.staged:
         return SchemactlError(

@@ -10,12 +10,13 @@ from typing import Any
 
 from schemactl.core.catalog import Catalog, list_namespaces
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError, did_you_mean
+from schemactl.core.escaping import escape_path
 from schemactl.core.findings import Waiver
 from schemactl.core.names import find_matching_topics
 from schemactl.core.project import Project
 from schemactl.declare import definition, reader
 from schemactl.declare import waivers as declare_waivers
-from schemactl.declare.files import SUFFIXES, Files, shown
+from schemactl.declare.files import SUFFIXES, Files
 from schemactl.declare.numbers_file import NumbersFiles, read_all_numbers_files
 from schemactl.declare.project import place_in_project
 from schemactl.declare.reader import Declared
@@ -144,7 +145,7 @@ def advise_restoring(repository: Repository, declared: Declared) -> Declared:
     def suggest_restoring(problem: Problem) -> Problem:
         if not problem.missing or committed.kind(problem.missing) == "missing":
             return problem
-        fix = f"`git restore -- {quote(shown(problem.missing))}`, or also remove the declaration of the topic"
+        fix = f"`git restore -- {quote(escape_path(problem.missing))}`, or also remove the declaration of the topic"
         return replace(problem, message=f"{problem.message} any more", fix=fix)
 
     return replace(

@@ -23,12 +23,13 @@ from schemactl.codegen.codecs import get_wire_options, make_codec
 from schemactl.comparison.fingerprint import compute_fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.escaping import escape_path
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_version_numbers
-from schemactl.declare.files import Files, shown
+from schemactl.declare.files import Files
 from schemactl.formats import assign_kinds
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def assign_files(paths: Iterable[str], catalog: Catalog) -> SampleFiles:
             raise DeclarationError(
                 [
                     Problem(
-                        Source(shown(path)),
+                        Source(escape_path(path)),
                         f"this file name matches two topics that are declared in this folder: {longest_names[0]} and {longest_names[1]}",
                         "declare one of them in another folder, with its samples",
                     )
@@ -194,7 +195,7 @@ def read_samples(path: str, files: Files) -> list[Sample]:
     Raises:
         DeclarationError: if lines are not valid; `problems` has at most 100 of them.
     """
-    content, source = files.read(path), Source(shown(path))
+    content, source = files.read(path), Source(escape_path(path))
     if path.endswith(".bin"):
         version = _VERSION_PATTERN.search(path)
         if version is None:
@@ -205,7 +206,7 @@ def read_samples(path: str, files: Files) -> list[Sample]:
     samples, problems = [], []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
-            source_of_line = Source(shown(path), number, 1)
+            source_of_line = Source(escape_path(path), number, 1)
             try:
                 samples.append(Sample(source_of_line, _parse_message(line)))
             except ValueError as error:
@@ -225,7 +226,7 @@ def _parse_message(line: bytes) -> SampleMessage:
         raise ValueError("this line is not a JSON object")  # noqa: TRY004  of a file, not of a caller
     unknown_keys = value.keys() - {"version", "payload_b64", "key_b64", "value"}
     if unknown_keys:
-        raise ValueError(f"unknown key of a sample: {shown(min(unknown_keys))!r}")
+        raise ValueError(f"unknown key of a sample: {escape_path(min(unknown_keys))!r}")
     version = value.get("version")
     is_number = isinstance(version, int) and not isinstance(version, bool) and 0 <= version < 2**63
     if version is not None and not is_number:

@@ -254,7 +254,7 @@ def make_plans(
 
     Changes that are not committed, or not approved yet, are noted, because a plan does not have them.
     """
-    from schemactl.declare.files import shown
+    from schemactl.core.escaping import escape_path
 
     with open_targets(selection, context, at=args.at, base=args.base, prints_notes=False) as targets:
         if targets.targets:
@@ -270,7 +270,7 @@ def make_plans(
                         names = "".join(f" --target {quote(target.name)}" for target in targets.targets)
                         context.note(
                             f"the changes of HEAD ({head.short}) are not approved in {approved.ref} yet, and not in this plan: "
-                            f"{join_first([*map(shown, files)])}; for the plan of its merge: schemactl plan{names} "
+                            f"{join_first([*map(escape_path, files)])}; for the plan of its merge: schemactl plan{names} "
                             f"--base {quote(approved.ref)}"
                         )
         yield (

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from schemactl.core.edits import DefinitionEdit, TextEdit
 from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, join_first
+from schemactl.core.escaping import escape_path
 from schemactl.core.json_pointer import join_pointer, split_pointer
 from schemactl.core.json_values import json_text
 from schemactl.core.project import Project, ProtoRendering
@@ -38,7 +39,6 @@ from schemactl.declare.files import (
     obstacle,
     read_bytes,
     resolve,
-    shown,
     suggestion,
 )
 from schemactl.declare.payload import PAYLOAD_SUFFIX, Payload, find_name_problem, read_payload
@@ -532,7 +532,7 @@ class _DefinitionReader:
         self.paths |= {other.path for _, other in used}
         self.avro_files = [file, *(other for _, other in used)]
         is_here = file.path == self.declaration.text.path
-        source = self.declaration.definition_source if is_here else Source(shown(file.path))
+        source = self.declaration.definition_source if is_here else Source(escape_path(file.path))
         if inlined.used or isinstance(file.text, YamlPart):
             text = self._render_json(inlined.value)
         else:
@@ -599,7 +599,7 @@ class _DefinitionReader:
             written = make_relative(path, self.folder)
             fix = f"list that file under `references`: [{written}]"
             for index, reference in references:
-                if reference.path != file.path and shown(reference.path) == source.path:
+                if reference.path != file.path and escape_path(reference.path) == source.path:
                     user = make_relative(reference.path, self.folder)
                     message = f"`{user}` uses `{name}`, and `{written}`, which defines it, is not listed"
                     yield Problem(self.declaration.locate("references", str(index)), message, fix)
@@ -619,7 +619,7 @@ class _DefinitionReader:
             if path is not None:
                 data = read_bytes(self.definitions.files, path)
                 compiled: SchemaInfo = load("protoc").read_descriptor_set(
-                    data, self.declaration.message, path=shown(path)
+                    data, self.declaration.message, path=escape_path(path)
                 )
                 return replace(compiled, properties=self.declaration.properties)
         return None
@@ -642,7 +642,7 @@ class _DefinitionReader:
             def edit_file(edit: DefinitionEdit) -> TextEdit | None:
                 source = info.locate(edit.pointer)
                 for name, path in proto.paths.items():
-                    if source and shown(path) == source.path and name in proto.sources:
+                    if source and escape_path(path) == source.path and name in proto.sources:
                         return make_proto_edit(path, proto.sources[name].decode(), source, edit)
                 return None
 
@@ -735,7 +735,7 @@ class _DefinitionReader:
         if files.ambiguous:
             name, first, second = files.ambiguous
             message = f'`import "{name}"` could mean `{first}` or `{second}`'
-            self.problems.append(Problem(Source(shown(path)), message, "import it by a longer part of its path"))
+            self.problems.append(Problem(Source(escape_path(path)), message, "import it by a longer part of its path"))
             return None
         used = {references[used_path][0] for used_path in files.used if used_path in references}
         paths = {*self.paths, *files.used, *files.included}
@@ -802,7 +802,7 @@ class _DefinitionReader:
             if path is not None:
                 data = read_bytes(self.definitions.files, path)
                 decode(path, data)
-                return self._build_info(data, Source(shown(path)), lambda _pointer: Source(shown(path)))
+                return self._build_info(data, Source(escape_path(path)), lambda _pointer: Source(escape_path(path)))
         return None
 
     def _resolve_path(self, written: str, suffixes: tuple[str, ...], *parts: str) -> str | None:
@@ -891,7 +891,7 @@ def _add_default_properties(info: SchemaInfo, defaults: Mapping[str, str]) -> Sc
 def _explain_avro_source(written: str, path: str) -> tuple[str, str]:
     """Return the problem of an Avro IDL or protocol file at `path` in place of a schema, and how to convert it."""
     if written.endswith(IDL_SUFFIX):
-        arguments = f"{quote(shown(path))} {quote(shown(posixpath.dirname(path) or '.'))}"
+        arguments = f"{quote(escape_path(path))} {quote(escape_path(posixpath.dirname(path) or '.'))}"
         message = f"`{written}` is Avro IDL, and a definition is a schema in JSON"
         fix = (
             f"convert it with `java -jar avro-tools-1.12.1.jar idl2schemata {arguments}`, which writes an .avsc file for "

@@ -16,12 +16,13 @@ import yaml
 
 from schemactl.core.catalog import Client, Deprecated, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
+from schemactl.core.escaping import escape_path
 from schemactl.core.json_pointer import split_pointer
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaType
 from schemactl.core.wording import describe_value, shorten
-from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_BYTES, MAX_PROBLEMS, PROTO_SUFFIX, shown
+from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_BYTES, MAX_PROBLEMS, PROTO_SUFFIX
 from schemactl.declare.payload import WHY_NO_NAME, find_name_problem
 from schemactl.declare.source_location import Tokens, find_key_node, find_node, locate_node
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
@@ -228,14 +229,16 @@ def _read_file(path: str, data: bytes) -> Documents:
         names = [*dict.fromkeys(_parse_name({match["key"]: match["name"]}) for match in matches)] or [None]
         return Documents(path, (), error.problems, broken=tuple(BrokenDocument(name, error.problems) for name in names))
     if not yaml_documents:
-        problems = [Problem(Source(shown(path)), "the file is empty", "declare a topic or a namespace, or delete it")]
+        problems = [
+            Problem(Source(escape_path(path)), "the file is empty", "declare a topic or a namespace, or delete it")
+        ]
     text = YamlText(path, data)
     documents = []
     unread = []
     # A key or value that the YAML reader rejected gets no second problem from validation.
     places = {problem.source for problem in problems}
     for number, document in enumerate(yaml_documents):
-        shape, errors = _validate_document(document, shown(path))
+        shape, errors = _validate_document(document, escape_path(path))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
             documents.append(_build_document(shape, document, text, number))
@@ -304,7 +307,7 @@ def _group_by_document(
     """Group the problems of a file by the document that they are in; of many problems, the last is their number."""
     problems = list(problems)
     limited_problems = limit_problems(problems)
-    first_lines = [locate_node(shown(path), document.node).line for document in documents]
+    first_lines = [locate_node(escape_path(path), document.node).line for document in documents]
 
     def find_number(problem: Problem) -> int:
         return max(bisect_right(first_lines, problem.source.line) - 1, 0)
@@ -591,7 +594,9 @@ def _build_document(shape: Any, document: YamlDocument, text: YamlText, number: 
     client_definitions = {}
     for index, client in enumerate(topic.clients):
         if client.file and (declaration := kinds.get(client.kind, schema)):
-            client_source = locate_node(shown(text.path), find_node(document.node, ("clients", str(index), "schema")))
+            client_source = locate_node(
+                escape_path(text.path), find_node(document.node, ("clients", str(index), "schema"))
+            )
             client_definitions[client.name] = replace(
                 declaration,
                 parts=("clients", str(index)),
@@ -616,7 +621,7 @@ def build_overlay(shape: Any, document: YamlDocument, text: YamlText, number: in
 def _find_places(document: YamlDocument, text: YamlText, number: int) -> tuple[Source, Callable[[str], Source]]:
     """Return the place of the name of a declaration, and its locator, which returns this place for keys that it does not have."""
     name_key = "topic" if "topic" in document.value else "namespace"
-    source = locate_node(shown(text.path), find_node(document.node, (name_key,)))
+    source = locate_node(escape_path(text.path), find_node(document.node, (name_key,)))
     return source, _Locator(text, number, frozenset(document.value), source)
 
 
@@ -658,11 +663,11 @@ def _build_schema(
     }
     return SchemaDeclaration(
         values.get("type", SchemaType.NONE),
-        locate_node(shown(text.path), find_node(root, parts)),
+        locate_node(escape_path(text.path), find_node(root, parts)),
         text,
         number,
         parts,
-        locate_node(shown(text.path), find_node(root, (*parts, "definition"))),
+        locate_node(escape_path(text.path), find_node(root, (*parts, "definition"))),
         definition=values.get("definition"),
         references=tuple(values.get("references", ())),
         properties=values.get("properties") or EMPTY,

@@ -19,6 +19,7 @@ from typing import Final, Literal, Protocol
 
 from schemactl.core.atomic_files import is_git_folder_name
 from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
+from schemactl.core.escaping import escape_path
 from schemactl.declare.source_location import place
 
 MAX_BYTES: Final = 5 * 1024 * 1024
@@ -194,23 +195,10 @@ class WorktreeFiles:
 def too_large(path: str, size_bytes: int) -> Problem:
     """Return the problem of a file that is larger than MAX_BYTES."""
     return Problem(
-        Source(shown(path)),
+        Source(escape_path(path)),
         f"the file has {size_bytes:,} bytes; a declaration, definition or file of samples has at most {MAX_BYTES:,}",
         "split it: a broker also rejects larger definitions",
     )
-
-
-def shown(path: str) -> str:
-    """Escape a path for output: control characters and bytes that are not UTF-8 (surrogate escapes) become escape sequences."""
-    if path.isprintable():
-        return path
-    return "".join(letter if letter.isprintable() else _escape(letter) for letter in path)
-
-
-def _escape(letter: str) -> str:
-    if "\udc80" <= letter <= "\udcff":
-        return f"\\x{ord(letter) - 0xDC00:02x}"
-    return letter.encode("unicode_escape").decode()
 
 
 @lru_cache(maxsize=16_384)  # reading the history resolves the same paths many times
@@ -254,8 +242,8 @@ def obstacle(files: Files, path: str) -> str | None:
         if kind == "submodule":
             return f"`{part}` is another repository (a submodule); its files are not part of this one"
     if next(iter(files.below(path)), None) is not None:
-        return f"`{shown(path)}` is a folder, not a file"
-    return f"there is no file `{shown(path)}`"
+        return f"`{escape_path(path)}` is a folder, not a file"
+    return f"there is no file `{escape_path(path)}`"
 
 
 def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None:
@@ -307,7 +295,7 @@ def describe_folders(files: Files, folder: str) -> str:
         return ""
     more = f" and {len(names) - _MAX_NAMED_FOLDERS} more" if len(names) > _MAX_NAMED_FOLDERS else ""
     kind = "folders with YAML files" if yaml_paths else "existing folders"
-    return f"{kind}: {', '.join(map(shown, names[:_MAX_NAMED_FOLDERS]))}{more}"
+    return f"{kind}: {', '.join(map(escape_path, names[:_MAX_NAMED_FOLDERS]))}{more}"
 
 
 def read_bytes(files: Files, path: str) -> bytes:
@@ -319,7 +307,9 @@ def read_bytes(files: Files, path: str) -> bytes:
     try:
         data = files.read(path)
     except OSError as error:
-        raise _build_error(Source(shown(path)), f"the file cannot be read: {error.strerror or error}", "") from None
+        raise _build_error(
+            Source(escape_path(path)), f"the file cannot be read: {error.strerror or error}", ""
+        ) from None
     check_bytes(path, data)
     return data
 
@@ -339,7 +329,7 @@ def check_bytes(path: str, data: bytes) -> None:
         raise DeclarationError(
             [
                 Problem(
-                    Source(shown(path)),
+                    Source(escape_path(path)),
                     "this is a Git LFS pointer, not the file itself: history could not be read from it",
                     "take it out of LFS: `git lfs untrack` its pattern, then add and commit the file again",
                 )
@@ -362,17 +352,17 @@ def decode(path: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         valid_text = data[: error.start].decode()
         raise _build_error(
-            place(shown(path), valid_text, len(valid_text)),
+            place(escape_path(path), valid_text, len(valid_text)),
             f"byte 0x{data[error.start]:02X} is not UTF-8" + (" (the file is binary)" if b"\0" in data else ""),
             "save the file as UTF-8",
         ) from None
     if text.startswith("\ufeff"):
         raise _build_error(
-            Source(shown(path)), "the file starts with a byte order mark", "save it as UTF-8 without BOM"
+            Source(escape_path(path)), "the file starts with a byte order mark", "save it as UTF-8 without BOM"
         )
     if "\0" in text:
         raise _build_error(
-            place(shown(path), text, text.index("\0")),
+            place(escape_path(path), text, text.index("\0")),
             "the file is binary: it contains a zero byte",
             "save it as UTF-8 text",
         )
@@ -381,7 +371,7 @@ def decode(path: str, data: bytes) -> str:
         marker = _CONFLICT_MARKER.search(text)
         if marker:
             raise _build_error(
-                place(shown(path), text, marker.start()),
+                place(escape_path(path), text, marker.start()),
                 f"`{marker[0].strip()}` is the marker of a merge conflict",
                 "resolve the conflict, then stage the file",
             )

@@ -12,11 +12,12 @@ from typing import Final
 from schemactl.codec.avro_schema import blank_comments
 from schemactl.core.catalog import Namespace
 from schemactl.core.errors import DeclarationError, Problem
+from schemactl.core.escaping import escape_path
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaType
 from schemactl.declare import reader
 from schemactl.declare.document import TopicDocument, read_documents
-from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files, decode, read_bytes, resolve, shown
+from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files, decode, read_bytes, resolve
 from schemactl.declare.json_formatter import format_json
 from schemactl.declare.reader import in_roots
 from schemactl.declare.references import files_of, is_pattern
@@ -74,7 +75,7 @@ def format_files(files: Files, project: Project, prefixes: Sequence[str] = ("",)
             problems += error.problems
             continue
         except JsonSyntaxError as error:
-            problems.append(Problem(place(shown(path), text, error.offset), error.message, error.fix))
+            problems.append(Problem(place(escape_path(path), text, error.offset), error.message, error.fix))
             continue
         if new == text:
             continue

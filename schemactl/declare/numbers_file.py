@@ -14,12 +14,13 @@ import yaml
 from schemactl.comparison.changes import VersionIndex
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, find_close_match
+from schemactl.core.escaping import escape_path
 from schemactl.core.names import NamespaceName, TopicName, parse_name
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import SchemaInfo, SchemaType, get_next_number
 from schemactl.core.wording import describe_value, shorten
 from schemactl.declare.document import limit_problems
-from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, resolve, shown
+from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, resolve
 from schemactl.declare.source_location import locate_node
 from schemactl.declare.target_numbers import (
     MAX_NUMBER,
@@ -69,13 +70,15 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
     if files.kind(path) == "missing":
         return None
     if reason := obstacle(files, path):
-        raise DeclarationError([Problem(Source(shown(path)), reason, "put the file itself here")])
+        raise DeclarationError([Problem(Source(escape_path(path)), reason, "put the file itself here")])
     documents, problems = read_yaml(path, read_bytes(files, path), number_keys=True)
     if not documents and not problems:
         return TargetNumbers(target.name, path)
     if len(documents) > 1:
         problems.append(
-            Problem(locate_node(shown(path), documents[1].node), "a numbers file has one document", "remove `---`")
+            Problem(
+                locate_node(escape_path(path), documents[1].node), "a numbers file has one document", "remove `---`"
+            )
         )
     reader = _NumbersReader(files, path)
     topics = reader.read_topics(documents[0]) if documents else {}
@@ -120,7 +123,7 @@ class _NumbersReader:
                 continue
             self._read_acceptance(name, key, items)
             if isinstance(name, TopicName) and (entries or name not in self.accepted):
-                topics[name] = TopicNumbers(entries, locate_node(shown(self.path), key))
+                topics[name] = TopicNumbers(entries, locate_node(escape_path(self.path), key))
         return topics
 
     def _read_entries(self, items: Iterable[_Item], *, is_topic: bool) -> Iterator[tuple[int, NumberEntry]]:
@@ -174,7 +177,7 @@ class _NumbersReader:
             reason=shape.reason,
             accepted=shape.accepted,
             owner=shape.owner,
-            source=locate_node(shown(self.path), key),
+            source=locate_node(escape_path(self.path), key),
             path=path,
         )
 
@@ -229,7 +232,7 @@ class _NumbersReader:
                 shape.fingerprint,
                 shape.policies,
                 decision=_build_reason(shape),
-                source=locate_node(shown(self.path), name_node),
+                source=locate_node(escape_path(self.path), name_node),
             )
 
     def _read_brokers(self, name_node: yaml.Node, items: Sequence[_Item]) -> None:
@@ -249,7 +252,7 @@ class _NumbersReader:
                 policies=shape.policies,
                 checkers=shape.checkers,
                 decision=_build_reason(shape),
-                source=locate_node(shown(self.path), name_node),
+                source=locate_node(escape_path(self.path), name_node),
             )
 
     def _read_foreign(self, node: yaml.Node, shape: NumberShape) -> tuple[SchemaInfo | None, str | None]:
@@ -278,11 +281,13 @@ class _NumbersReader:
             if SPECS[type_].language == "pair" and not path.endswith(".bin"):
                 # The file has the admin API's text of a KEY_VALUE definition.
                 data = SPECS[type_].from_text(type_, data.decode(), shape.properties).schema
-            return SchemaInfo(type_, data, dict(shape.properties), Source(shown(path))), path
+            return SchemaInfo(type_, data, dict(shape.properties), Source(escape_path(path))), path
         except DeclarationError as error:
             self.problems += error.problems
         except (InvalidSchema, UnicodeDecodeError) as error:
-            self.problems.append(Problem(Source(shown(path)), str(error), "get the definition from the registry again"))
+            self.problems.append(
+                Problem(Source(escape_path(path)), str(error), "get the definition from the registry again")
+            )
         return None, None
 
     def _iterate_items(self, node: yaml.Node, value: Any, noun: str) -> Iterator[_Item]:
@@ -297,7 +302,7 @@ class _NumbersReader:
                 yield key, value_node, value[key.value]
 
     def _report(self, node: yaml.Node, message: str, fix: str) -> None:
-        self.problems.append(Problem(locate_node(shown(self.path), node), message, fix))
+        self.problems.append(Problem(locate_node(escape_path(self.path), node), message, fix))
 
 
 def _build_reason(shape: AcceptanceShape | BrokersShape) -> AcceptanceReason:

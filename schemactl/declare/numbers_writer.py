@@ -13,10 +13,11 @@ from typing import Final
 from schemactl.comparison.changes import Generations, content_identity, last_tombstone, remove_upload_properties
 from schemactl.core import atomic_files
 from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.escaping import escape_path
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.core.wording import format_policies
-from schemactl.declare.files import WorktreeFiles, shown
+from schemactl.declare.files import WorktreeFiles
 from schemactl.declare.numbers_file import BROKERS
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers, TopicNumbers
 from schemactl.declare.yaml_parser import scalar
@@ -59,7 +60,7 @@ def write_numbers(numbers: TargetNumbers, top: Path) -> list[str]:
 
 def numbers_text(numbers: TargetNumbers) -> str:
     """Render the numbers file, with a line for each number."""
-    lines = [_HEADER.format(target=shown(numbers.target))]
+    lines = [_HEADER.format(target=escape_path(numbers.target))]
     folder = posixpath.dirname(numbers.path)
     if numbers.brokers:
         lines += [f"{BROKERS}:\n", *(f"  {line}\n" for line in _format_acceptance(numbers.brokers))]
@@ -90,9 +91,9 @@ def _format_acceptance(acceptance: Acceptance) -> Iterator[str]:
 
 def _format_reason(decision: AcceptanceReason) -> Iterator[str]:
     if decision.reason:
-        yield f"reason: {_quote(decision.reason)}"
+        yield f"reason: {_quote_yaml(decision.reason)}"
     if decision.owner:
-        yield f"owner: {_quote(decision.owner)}"
+        yield f"owner: {_quote_yaml(decision.owner)}"
     if decision.accepted:
         yield f"accepted: {decision.accepted.isoformat()}"
     if decision.until:
@@ -107,13 +108,13 @@ def _format_entry(entry: NumberEntry, folder: str) -> Iterator[str]:
         yield f"type: {entry.foreign.type.name}"
         if entry.foreign.properties:
             properties = sorted(entry.foreign.properties.items())
-            yield f"properties: {{{', '.join(f'{_quote(key)}: {_quote(value)}' for key, value in properties)}}}"
+            yield f"properties: {{{', '.join(f'{_quote_yaml(key)}: {_quote_yaml(value)}' for key, value in properties)}}}"
     if entry.deleted:
         yield "deleted: true"
     yield from _format_reason(entry.decision)
 
 
-def _quote(text: str) -> str:
+def _quote_yaml(text: str) -> str:
     """Quote a text. A lone surrogate, which UTF-8 cannot encode, becomes a question mark."""
     written = scalar(text.encode(errors="replace").decode())
     return written if written.startswith('"') else f'"{written}"'
@@ -155,7 +156,7 @@ def _write(top: Path, path: str, data: bytes) -> None:
         atomic_files.write(top / path, data, below=str(top))
     except OSError as error:
         raise SchemactlError(
-            f"{shown(path)} cannot be written: {error.strerror}", fix="run it again once it can be"
+            f"{escape_path(path)} cannot be written: {error.strerror}", fix="run it again once it can be"
         ) from error
 
 

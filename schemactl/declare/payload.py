@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, find_close_match
+from schemactl.core.escaping import escape_path
 from schemactl.core.names import TopicName
 from schemactl.core.schema import EMPTY, SchemaInfo, SchemaType
 from schemactl.core.wording import describe_value, shorten
-from schemactl.declare.files import decode, shown
+from schemactl.declare.files import decode
 from schemactl.declare.source_location import EscapedText, JsonText, place
 from schemactl.declare.strict_json import read_json
 from schemactl.formats import SPECS
@@ -71,7 +72,7 @@ def read_payload(path: str, data: bytes) -> Payload:
         DeclarationError: all problems of the file, with their places in it.
     """
     content = decode(path, data)
-    text = JsonText(content, lambda offset: place(shown(path), content, offset))
+    text = JsonText(content, lambda offset: place(escape_path(path), content, offset))
     value = read_json(text)
     problems = list(_find_problems(value, text))
     if problems:
@@ -83,7 +84,7 @@ def read_payload(path: str, data: bytes) -> Payload:
     offsets.append(stop)
     escaped = EscapedText(content, offsets)
     definition = JsonText(
-        value["schema"], lambda offset: place(shown(path), content, escaped.offsets[offset]), escaped=escaped
+        value["schema"], lambda offset: place(escape_path(path), content, escaped.offsets[offset]), escaped=escaped
     )
     return Payload(
         SchemaType[value["type"]], text, definition, value.get("properties") or EMPTY, value.get("name") or ""

@@ -25,6 +25,7 @@ from schemactl.core.errors import (
     find_close_match,
     join_first,
 )
+from schemactl.core.escaping import escape_path
 from schemactl.core.names import NamespaceName, parse_tenant
 from schemactl.core.policies import BrokerDefaults
 from schemactl.core.project import DEFAULT_CHECKERS, EXCLUDED, OPTIONAL_CHECKERS, Generate, NameStyles, Project, Target
@@ -48,7 +49,6 @@ from schemactl.declare.files import (
     obstacle,
     read_bytes,
     resolve,
-    shown,
 )
 from schemactl.declare.source_location import Tokens
 from schemactl.declare.yaml_parser import YamlText, read_yaml
@@ -109,7 +109,7 @@ def load_project(directory: str, config: str | None = None, *, files: Files | No
         if source.kind(name) != "missing":
             reason = obstacle(source, name)
             if reason:
-                raise DeclarationError([Problem(Source(shown(name)), reason, "put the file itself here")])
+                raise DeclarationError([Problem(Source(escape_path(name)), reason, "put the file itself here")])
             return _read_with_roots(source, name, base)
         if folder == top:
             break
@@ -180,7 +180,7 @@ def read_project(path: str, data: bytes) -> Project:
         DeclarationError: all problems of the file.
     """
     documents, problems = read_yaml(path, data)
-    source = Source(shown(path))
+    source = Source(escape_path(path))
     if len(documents) != 1:
         message = "the project file is empty" if not documents else "the project file has more than one document"
         raise DeclarationError([*problems, Problem(source, message, "start it with `version: 1`")])
@@ -189,7 +189,7 @@ def read_project(path: str, data: bytes) -> Project:
         message = f"expected the keys of a project, found {describe_value(document.value)}"
         raise DeclarationError([*problems, Problem(source, message, "start it with `version: 1`")])
     check = partial(_check_project, folder=posixpath.dirname(path))
-    shape, errors = read_shape("project", document.value, document.node, shown(path), check)
+    shape, errors = read_shape("project", document.value, document.node, escape_path(path), check)
     places = {problem.source for problem in problems}
     problems += [problem for problem in errors if problem.source not in places]
     if problems:

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from schemactl.core.catalog import Catalog, Client, Kind, KindName, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.escaping import escape_path
 from schemactl.core.findings import Finding
 from schemactl.core.garbage_collection import pause_garbage_collection, resume_garbage_collection
 from schemactl.core.json_pointer import split_pointer
@@ -55,7 +56,6 @@ from schemactl.declare.files import (
     describe_folders,
     obstacle,
     read_bytes,
-    shown,
 )
 from schemactl.declare.project import place_in_project
 from schemactl.declare.references import AvroFile
@@ -213,13 +213,13 @@ def read(files: Files, project: Project, *, cache: ValidationCache | None = None
             if path.endswith(YAML_SUFFIXES) or not path.endswith(SUFFIXES):
                 reason = obstacle(files, path)
                 if reason is not None:
-                    problem = Problem(Source(shown(path)), reason, "put the file itself here, or remove the link")
+                    problem = Problem(Source(escape_path(path)), reason, "put the file itself here, or remove the link")
                     unreadable.append(BrokenDeclaration(None, path, (problem,)))
-                elif path.endswith(YAML_SUFFIXES) and shown(path) != path:
+                elif path.endswith(YAML_SUFFIXES) and escape_path(path) != path:
                     message = (
                         "the name of this file is not UTF-8, or contains a line break or another control character"
                     )
-                    problem = Problem(Source(shown(path)), message, "rename it")
+                    problem = Problem(Source(escape_path(path)), message, "rename it")
                     unreadable.append(BrokenDeclaration(None, path, (problem,)))
                 elif path.endswith(YAML_SUFFIXES):
                     documents.append((cache and cache.known(path)) or _read_documents(files, path))
@@ -453,7 +453,7 @@ def find_kind_problems(document: TopicDocument, infos: Iterable[SchemaInfo]) -> 
             continue
         first_key = first_keys.setdefault(record, key)
         if first_key != key:
-            message = f"the kinds `{first_key}` and `{key}` both have the record {shown(record)}, so no version shows which of the two it is"
+            message = f"the kinds `{first_key}` and `{key}` both have the record {escape_path(record)}, so no version shows which of the two it is"
             yield Problem(source, message, "give one record another name, or remove one of the two kinds")
 
 
@@ -493,7 +493,7 @@ def _check_client_targets(topic: Topic, project: Project) -> Iterator[Problem]:
             if source := topic.locate(f"{pointer}/{number}"):
                 names = ", ".join(project.targets)
                 fix = f"the targets are {names}" if names else "declare it, or remove the key"
-                yield Problem(source, f"{project.path} has no target `{shown(client.targets[number])}`", fix)
+                yield Problem(source, f"{project.path} has no target `{escape_path(client.targets[number])}`", fix)
         if client.targets and not unknown_indexes and topic_targets and {*topic_targets}.isdisjoint(client.targets):
             message = f"{topic.name} is not on {' or '.join(client.targets)}, where this client runs"
             if source := topic.locate(pointer):
@@ -508,7 +508,7 @@ def _find_release_problems(topic: Topic, project: Project) -> Iterator[Problem]:
     if not project.targets and project.release < Release.R5_0:
         message = f"{topic.name} is a scalable topic, which Pulsar {project.release} does not have"
         yield Problem(
-            topic.source, message, f"{fix.format(f' in {shown(project.path)}')}, or declare a persistent topic"
+            topic.source, message, f"{fix.format(f' in {escape_path(project.path)}')}, or declare a persistent topic"
         )
     for target in project.targets.values():
         release = target.release or project.release
@@ -518,7 +518,9 @@ def _find_release_problems(topic: Topic, project: Project) -> Iterator[Problem]:
             )
             way_out = f"name the topic in `exclude` of {target.name}"
             yield Problem(
-                topic.source, message, f"{fix.format(f' for {target.name} in {shown(project.path)}')}, or {way_out}"
+                topic.source,
+                message,
+                f"{fix.format(f' for {target.name} in {escape_path(project.path)}')}, or {way_out}",
             )
 
 
@@ -619,7 +621,7 @@ def describe_outside_declarations(files: Files, project: Project, paths: Iterabl
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             yield (
-                f"{shown(path)} declares {names[0]}{more} outside of the roots ({roots}), so it is not read: move the file, or add its "
+                f"{escape_path(path)} declares {names[0]}{more} outside of the roots ({roots}), so it is not read: move the file, or add its "
                 f"folder to `roots` of {project.path}"
             )
 
@@ -662,7 +664,7 @@ def read_overlays(files: Files, project: Project, target: Target, *, may_miss: b
         if reason := obstacle(files, path):
             has_project_file = files.kind(project.path) == "file"
             key = ("targets", target.name, "overlays", str(index))
-            source = place_in_project(files, project, key) if has_project_file else Source(shown(path))
+            source = place_in_project(files, project, key) if has_project_file else Source(escape_path(path))
             problems.append(Problem(source, reason, "write the file, or remove it from `overlays`"))
             continue
         try:
@@ -721,7 +723,7 @@ def _read_overlay_file(path: str, data: bytes) -> tuple[Topic | Namespace, ...]:
     places = {problem.source for problem in problems}
     overlays: list[Topic | Namespace] = []
     for number, document in enumerate(documents):
-        shape, errors = _read_overlay(document, shown(path))
+        shape, errors = _read_overlay(document, escape_path(path))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
             overlays.append(build_overlay(shape, document, text, number))
@@ -898,7 +900,7 @@ class _LazyFile:
         if isinstance(document, TopicDocument):
             declaration = document.kinds.get(key) if key else document.schema
         if isinstance(document, Namespace) or declaration is None:
-            source = document.source or Source(shown(self.path))
+            source = document.source or Source(escape_path(self.path))
             raise DeclarationError([Problem(source, "the file changed while it was checked")])
         defaults = self._schema_properties.get(document.topic.name.namespace_name, EMPTY)
         rendering = document.topic.get_rendering(self._project.rendering)

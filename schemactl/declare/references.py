@@ -20,9 +20,10 @@ from itertools import takewhile
 from typing import Any, Final
 
 from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
+from schemactl.core.escaping import escape_path
 from schemactl.core.names import compile_glob
 from schemactl.core.schema import MAX_DEPTH
-from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, decode, resolve, shown
+from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, decode, resolve
 from schemactl.declare.source_location import JsonText, Tokens, place
 from schemactl.declare.strict_json import read_json
 from schemactl.declare.yaml_parser import YamlPart
@@ -51,7 +52,7 @@ class AvroFile:
             DeclarationError: if it is not JSON.
         """
         text = decode(path, data)
-        json_text = JsonText(text, partial(place, shown(path), text))
+        json_text = JsonText(text, partial(place, escape_path(path), text))
         return cls(path, read_json(json_text), json_text)
 
     def locate(self, parts: Tokens) -> Source:

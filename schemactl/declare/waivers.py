@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError, Source
+from schemactl.core.escaping import escape_path
 from schemactl.core.findings import Waiver
 from schemactl.core.rules import get_builtin_rules
 from schemactl.core.wording import describe_value, shorten
 from schemactl.declare.document import Misfit, describe_unknown_rule, limit_problems, read_shape
-from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
+from schemactl.declare.files import Files, decode, obstacle, read_bytes
 from schemactl.declare.source_location import locate_node
 from schemactl.declare.yaml_parser import compose, read_yaml, scalar
 
@@ -27,7 +28,7 @@ def read_waivers(files: Files, path: str) -> tuple[tuple[Waiver, ...], tuple[Pro
     if files.kind(path) == "missing":
         return (), ()
     if reason := obstacle(files, path):
-        return (), (Problem(Source(shown(path)), reason, "put the file itself here"),)
+        return (), (Problem(Source(escape_path(path)), reason, "put the file itself here"),)
     try:
         return parse_waivers(path, read_bytes(files, path))
     except DeclarationError as error:
@@ -41,7 +42,7 @@ def parse_waivers(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Pro
         DeclarationError: if the content is not YAML.
     """
     documents, problems = read_yaml(path, data)
-    source = Source(shown(path))
+    source = Source(escape_path(path))
     if len(documents) > 1:
         second = locate_node(source.path, documents[1].node)
         problems.append(Problem(second, "a waiver file has one document", "remove `---`"))
@@ -123,7 +124,7 @@ def add_waivers(path: str, data: bytes, waivers: Sequence[Waiver]) -> bytes:
     if problems or new_waivers != (*old_waivers, *waivers):
         entries = "".join(_render_entry(waiver, "") for waiver in waivers)
         raise SchemactlError(
-            f"{shown(path)} cannot be extended because of its formatting", fix=f"add it by hand:\n{entries}"
+            f"{escape_path(path)} cannot be extended because of its formatting", fix=f"add it by hand:\n{entries}"
         )
     return content
 

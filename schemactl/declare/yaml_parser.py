@@ -23,9 +23,10 @@ from yaml.reader import Reader, ReaderError
 from yaml.scanner import Scanner
 
 from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.escaping import escape_path
 from schemactl.core.schema import MAX_DEPTH
 from schemactl.core.terminal import escape
-from schemactl.declare.files import MAX_BYTES, decode, shown
+from schemactl.declare.files import MAX_BYTES, decode
 from schemactl.declare.source_location import Tokens, find_key_node, find_node, locate_node, place
 
 MAX_VALUES: Final = 200_000
@@ -61,7 +62,7 @@ def read_yaml(path: str, data: bytes, *, number_keys: bool = False) -> tuple[lis
         DeclarationError: if the file cannot be read at all: not UTF-8, not YAML, or too large because of aliases.
     """
     nodes = compose(path, data)
-    builder = _ValueBuilder(shown(path), aliases=b"*" in data, number_keys=number_keys)
+    builder = _ValueBuilder(escape_path(path), aliases=b"*" in data, number_keys=number_keys)
     return [YamlDocument(node, builder.value(node)) for node in nodes], builder.problems
 
 
@@ -202,8 +203,8 @@ class YamlText:
         try:
             nodes = _composed(self.path, self.data)
         except DeclarationError:
-            return Source(shown(self.path))
-        return locate_node(shown(self.path), find_node(nodes[document], parts))
+            return Source(escape_path(self.path))
+        return locate_node(escape_path(self.path), find_node(nodes[document], parts))
 
     def node(self, document: int, parts: Tokens) -> yaml.Node:
         """Return the node at `parts`, which exists."""
@@ -225,7 +226,7 @@ class YamlPart:
     def locate_key(self, parts: Tokens) -> Source:
         """Return the place of the key of the value at `parts`, which exists, or of the value if it has no key."""
         key = find_key_node(self.node(parts[:-1]), parts[-1]) if parts else None
-        return locate_node(shown(self.text.path), key) if key else self.locate(parts)
+        return locate_node(escape_path(self.text.path), key) if key else self.locate(parts)
 
     def node(self, parts: Tokens) -> yaml.Node:
         """Return the node at `parts` of the value, which exists."""
@@ -254,12 +255,12 @@ def locate_in_scalar(path: str, data: bytes, node: yaml.Node, offset: int) -> So
         line = lines[start.line + 1 + row].removesuffix("\r") if start.line + 1 + row < len(lines) else ""
         if content and line.endswith(content):
             column = offset - node.value.rfind("\n", 0, offset)
-            return Source(shown(path), start.line + row + 2, len(line) - len(content) + column)
+            return Source(escape_path(path), start.line + row + 2, len(line) - len(content) + column)
     elif style in ("'", '"') and start.line == end.line:
         content = lines[start.line][start.column + 1 : end.column - 1]
         preceding = [character[0] for character in _QUOTED_CHARACTER[style].finditer(content)][:offset]
-        return Source(shown(path), start.line + 1, start.column + 2 + sum(map(len, preceding)))
-    return locate_node(shown(path), node)
+        return Source(escape_path(path), start.line + 1, start.column + 2 + sum(map(len, preceding)))
+    return locate_node(escape_path(path), node)
 
 
 # Composition of nodes
@@ -337,14 +338,14 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
             if len(nodes) > MAX_DOCUMENTS:
                 message = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first one over the limit"
                 raise DeclarationError(
-                    [Problem(locate_node(shown(path), nodes[-1]), message, "put them into several files")]
+                    [Problem(locate_node(escape_path(path), nodes[-1]), message, "put them into several files")]
                 )
     except _LimitExceeded as error:
-        raise DeclarationError([Problem(Source(shown(path)), str(error))]) from None
+        raise DeclarationError([Problem(Source(escape_path(path)), str(error))]) from None
     except yaml.YAMLError as error:
-        raise DeclarationError([_describe_syntax_error(shown(path), text, error)]) from None
+        raise DeclarationError([_describe_syntax_error(escape_path(path), text, error)]) from None
     if "\t" in text:
-        problem = _find_tab_problem(shown(path), text, nodes)
+        problem = _find_tab_problem(escape_path(path), text, nodes)
         if problem:
             raise DeclarationError([problem])
     if replacements:
@@ -370,7 +371,7 @@ def _replace_old_line_breaks(path: str, text: str) -> tuple[str, dict[int, str]]
     if len(unused) < len(_OLD_LINE_BREAKS):
         offset = min(text.index(letter) for letter in _OLD_LINE_BREAKS if letter in used)
         raise DeclarationError(
-            [Problem(place(shown(path), text, offset), "this character cannot be read here", "remove it")]
+            [Problem(place(escape_path(path), text, offset), "this character cannot be read here", "remove it")]
         )
     pairs = [*zip(_OLD_LINE_BREAKS, unused, strict=False)]
     parsed_text = text.translate({ord(letter): stand_in for letter, stand_in in pairs})
@@ -397,7 +398,7 @@ def _check_directives(path: str, text: str) -> None:
         while scanner.check_token():
             token = scanner.get_token()
             if isinstance(token, yaml.DirectiveToken) and token.name != "YAML":
-                source = Source(shown(path), token.start_mark.line + 1, token.start_mark.column + 1)
+                source = Source(escape_path(path), token.start_mark.line + 1, token.start_mark.column + 1)
                 raise DeclarationError([Problem(source, *_NO_DIRECTIVES)])
     except yaml.YAMLError:
         # The composer reports the error.

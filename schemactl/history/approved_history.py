@@ -37,6 +37,7 @@ from schemactl.core.errors import (
     find_close_match,
     join_first,
 )
+from schemactl.core.escaping import escape_path
 from schemactl.core.findings import Waiver
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
@@ -45,7 +46,7 @@ from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, 
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import DefinitionFileCache, Definitions
 from schemactl.declare.document import SchemaDeclaration, TopicDocument, read_documents
-from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, WorktreeFiles, read_bytes, shown
+from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, WorktreeFiles, read_bytes
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients, topic_from_values
 from schemactl.declare.references import folders_above, is_folder
@@ -406,9 +407,11 @@ class History:
         has_project = self.tip is not None and CommitFiles(repository, self.tip).kind(project.path) == "file"
         project_paths = {project.path} if has_project else set()
         staged_paths = {
-            shown(path) for path in list_staged_paths(repository) if path in project_paths or self._is_declared_by(path)
+            escape_path(path)
+            for path in list_staged_paths(repository)
+            if path in project_paths or self._is_declared_by(path)
         }
-        omitted_paths = {*map(shown, find_omitted_files(repository, project))}
+        omitted_paths = {*map(escape_path, find_omitted_files(repository, project))}
         return sorted(
             {*list_differing_files(committed, here, further_paths | project_paths), *staged_paths} - omitted_paths
         )
@@ -696,7 +699,7 @@ class DefinitionLoader:
                 document = self.read_document(file)
                 return document.topic.locate(pointer) or document.source
 
-            return topic_from_values(values, shown(file.path), locate)
+            return topic_from_values(values, escape_path(file.path), locate)
         document = self.read_document(file)
         if self._saved:
             self._saved.add_topic(file.schema_id, key, document)

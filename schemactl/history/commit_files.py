@@ -19,6 +19,7 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, Problem, Source
+from schemactl.core.escaping import escape_path
 from schemactl.core.schema import Commit
 from schemactl.declare.files import (
     DESCRIPTOR_SUFFIX,
@@ -29,7 +30,6 @@ from schemactl.declare.files import (
     Kind,
     WorktreeFiles,
     check_bytes,
-    shown,
     too_large,
 )
 from schemactl.declare.references import folders_above
@@ -357,7 +357,7 @@ def list_differing_files(committed: GitFiles, here: HashedFiles, further: Iterab
     Git itself would run filter programs for this. The paths are escaped for printing.
     """
     paths = {path for files in (committed, here) for path in files.paths() if path.endswith(SUFFIXES)}
-    return [shown(path) for path in sorted(paths.union(further)) if _is_different(committed, here, path)]
+    return [escape_path(path) for path in sorted(paths.union(further)) if _is_different(committed, here, path)]
 
 
 def _is_different(committed: GitFiles, here: HashedFiles, path: str) -> bool:
@@ -400,13 +400,13 @@ def find_attribute_problems(repository: Repository, files: Files, paths: Iterabl
         if path.endswith(DESCRIPTOR_SUFFIX) and (name := _find_line_end_attribute(values, files, path)):
             converting.append(name)
         for name in converting:
-            written = name if values[name] == "set" else f"{name}={shown(values[name])}"
+            written = name if values[name] == "set" else f"{name}={escape_path(values[name])}"
             off = "-text" if name in _LINE_ENDS else f"!{name}"
             problem = Problem(
-                Source(shown(path)),
+                Source(escape_path(path)),
                 f"the attribute `{written}` makes Git store other bytes than the file contains, so that a reviewer does not see the "
                 "recorded content",
-                f"turn it off for this file: write `{shown(path)} {off}` at the end of .gitattributes",
+                f"turn it off for this file: write `{escape_path(path)} {off}` at the end of .gitattributes",
             )
             problems.append(problem)
     return problems

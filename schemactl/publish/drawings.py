@@ -7,9 +7,9 @@ mode of the system.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
+from schemactl.core.escaping import escape_xml
 from schemactl.core.terminal import on_one_line
 from schemactl.publish.usage_graph import Node, Usage
 
@@ -60,7 +60,9 @@ def draw_usage(usage: Usage, middle: Node | None = None) -> str:
             name = on_one_line(node.name).removeprefix("persistent://")
             if len(name) > _MAX_LETTERS:
                 name = f"…{name[1 - _MAX_LETTERS :]}"
-            parts.append(f"<g><title>{_escape(str(node))}</title>{render_text(x + 10, y + 18, name, 'code')}</g>")
+            parts.append(
+                f"<g><title>{escape_xml(on_one_line(str(node)))}</title>{render_text(x + 10, y + 18, name, 'code')}</g>"
+            )
             y += _ROW
         if len(nodes) > _MAX_NODES:
             parts.append(render_text(x + 10, y + 18, f"and {len(nodes) - _MAX_NODES} more", "soft"))
@@ -106,18 +108,14 @@ def _draw_edge(start: tuple[int, int], end: tuple[int, int], *, is_dashed: bool)
 
 def render_text(x: int, y: int, text: str, css: str = "") -> str:
     """Return a text at a position, with the classes of the style."""
-    return f'<text class="{css}" x="{x}" y="{y}">{_escape(text)}</text>'
-
-
-def _escape(text: str) -> str:
-    return escape(on_one_line(text), quote=False)
+    return f'<text class="{css}" x="{x}" y="{y}">{escape_xml(on_one_line(text))}</text>'
 
 
 def render_document(title: str, description: str, width: int, height: int, parts: Sequence[str]) -> str:
     """Return the file with these elements, in the order in which they are painted."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">\n'
-        f"<title>{_escape(title)}</title>\n<desc>{_escape(description)}</desc>\n<style>{_STYLE}</style>\n"
+        f"<title>{escape_xml(on_one_line(title))}</title>\n<desc>{escape_xml(on_one_line(description))}</desc>\n<style>{_STYLE}</style>\n"
         + "\n".join(parts)
         + "\n</svg>\n"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemactl.checks.check_report import CheckReport
+from schemactl.core.escaping import escape_azure
 from schemactl.core.terminal import clean, truncate
 from schemactl.report.check import summarize_with_upgrades
 from schemactl.report.github import list_annotations
@@ -32,13 +33,7 @@ def render(report: CheckReport) -> str:
             # Azure Pipelines does not have this level.
             lines.append(clean(text.replace("\n", "\n  ")))
         else:
-            parameters = "".join(f"{name}={_escape(value)};" for name, value in properties.items())
-            lines.append(f"##vso[task.logissue {parameters}]{_escape(truncate(text, _MAX_MESSAGE))}")
+            parameters = "".join(f"{name}={escape_azure(value)};" for name, value in properties.items())
+            lines.append(f"##vso[task.logissue {parameters}]{escape_azure(truncate(text, _MAX_MESSAGE))}")
     lines.append(clean(summarize_with_upgrades(report)))
     return "\n".join(lines)
-
-
-def _escape(text: str) -> str:
-    # https://learn.microsoft.com/azure/devops/pipelines/scripts/logging-commands
-    text = clean(text, starts_line=False).replace("%", "%AZP25").replace("\n", "%0A")
-    return text.replace(";", "%3B").replace("]", "%5D")

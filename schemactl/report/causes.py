@@ -14,13 +14,13 @@ from schemactl.checks.check_report import ORDER, Cause, CheckReport, PolicyChang
 from schemactl.comparison.fingerprint import shorten_fingerprint
 from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.errors import join_first
+from schemactl.core.escaping import escape_path
 from schemactl.core.findings import Counterexample, Finding, Severity
 from schemactl.core.json_pointer import split_pointer
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.terminal import on_one_line, truncate
 from schemactl.core.wording import describe_waiver, format_count, format_ranges, format_version, format_version_numbers
-from schemactl.declare.files import shown
 from schemactl.declare.source_location import JsonSyntaxError, find_deepest, scan
 from schemactl.formats import spec
 from schemactl.formats.part_changes import diff_definitions
@@ -389,4 +389,4 @@ def diff_lines(edit: LineEdit) -> SchemaDiff:
     first = edit.start + kept_count
     rows += [DiffRow("-", number, None, line) for number, line in enumerate(edit.old_lines[kept_count:], first)]
     rows += [DiffRow("+", None, number, line) for number, line in enumerate(edit.new_lines[kept_count:], first)]
-    return SchemaDiff(f"a/{shown(edit.path)}", f"b/{shown(edit.path)}", (tuple(rows),))
+    return SchemaDiff(f"a/{escape_path(edit.path)}", f"b/{escape_path(edit.path)}", (tuple(rows),))

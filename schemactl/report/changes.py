@@ -19,6 +19,7 @@ from schemactl.comparison.changes import (
     VersionsUnknown,
 )
 from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, Subject
+from schemactl.core.escaping import escape_markdown
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, SchemaVersion
 from schemactl.core.terminal import SIGNS, on_one_line, paint, truncate
@@ -32,7 +33,7 @@ from schemactl.core.wording import (
     get_name_type,
 )
 from schemactl.formats.part_changes import PartChange
-from schemactl.report.markdown import code, plain
+from schemactl.report.markdown import code
 
 _MAX_DOC_LENGTH: Final = 200
 """The maximum number of characters of a documentation text that a terminal shows."""
@@ -160,10 +161,10 @@ def _list_part_lines(parts: Iterable[PartChange]) -> Iterator[tuple[int, str, st
 
 def render_changelog(revision: Revision) -> str:
     """Return Markdown for release notes: the breaking changes, then a section for each namespace with its topics."""
-    authors = f" by {', '.join(map(plain, revision.authors))}" if revision.authors else ""
+    authors = f" by {', '.join(map(escape_markdown, revision.authors))}" if revision.authors else ""
     blocks = [
-        f"# Schemas: {plain(revision.before)} to {plain(revision.after)}",
-        f"{plain(_summarize_revision(revision))}{authors}.",
+        f"# Schemas: {escape_markdown(revision.before)} to {escape_markdown(revision.after)}",
+        f"{escape_markdown(_summarize_revision(revision))}{authors}.",
     ]
     if revision.breaking:
         lines = ["## Breaking", ""]
@@ -172,24 +173,28 @@ def render_changelog(revision: Revision) -> str:
             for breakage in new.breaks:
                 if breakage.is_error:
                     against = format_version_numbers(breakage.against)
-                    lines.append(f"  * {plain(breakage.rule)}, with {against}: {plain(breakage.reason)}")
-                    lines.append(f"    {plain(describe_waiver(breakage.waiver)) if breakage.waiver else 'No waiver.'}")
+                    lines.append(
+                        f"  * {escape_markdown(breakage.rule)}, with {against}: {escape_markdown(breakage.reason)}"
+                    )
+                    lines.append(
+                        f"    {escape_markdown(describe_waiver(breakage.waiver)) if breakage.waiver else 'No waiver.'}"
+                    )
         blocks.append("\n".join(lines))
     subjects_by_namespace: dict[NamespaceName, list[Subject]] = {}
     for subject in revision.subjects:
         subjects_by_namespace.setdefault(subject.namespace, []).append(subject)
     for namespace in sorted(subjects_by_namespace, key=str):
-        blocks.append(f"## {plain(str(namespace))}")
+        blocks.append(f"## {escape_markdown(str(namespace))}")
         for subject in subjects_by_namespace[namespace]:
             lines = []
             name = subject.name
             if isinstance(name, TopicName):
-                rename = f", was {plain(subject.former.schema_id)}" if subject.former else ""
+                rename = f", was {escape_markdown(subject.former.schema_id)}" if subject.former else ""
                 domain = f" ({'scalable' if name.is_scalable else name.domain})" if name.domain != "persistent" else ""
-                lines.append(f"### {plain(name.topic)}{domain}{rename}\n")
+                lines.append(f"### {escape_markdown(name.topic)}{domain}{rename}\n")
             for sign, line in _list_changes(subject):
                 note = _format_commit_note(subject.since, revision) if sign == "-" and subject.is_gone else ""
-                lines.append(f"* {plain(line)}{note}")
+                lines.append(f"* {escape_markdown(line)}{note}")
             lines += [f"  * {_describe_part(part)}" for part in subject.parts]
             for new in subject.versions:
                 kinds = [new.version.info.type.name if new.version.info else "", new.version.kind]
@@ -199,9 +204,11 @@ def render_changelog(revision: Revision) -> str:
                 lines += [f"  * {_describe_part(part)}" for part in new.parts]
             for key, before, after in subject.metadata_changes:
                 if before and after:
-                    lines.append(f"* {plain(key)}: {plain(before)}, now {plain(after)}")
+                    lines.append(f"* {escape_markdown(key)}: {escape_markdown(before)}, now {escape_markdown(after)}")
                 else:
-                    lines.append(f"* {plain(key)}: {plain(after) if after else f'no longer {plain(before)}'}")
+                    lines.append(
+                        f"* {escape_markdown(key)}: {escape_markdown(after) if after else f'no longer {escape_markdown(before)}'}"
+                    )
             blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -211,7 +218,7 @@ def _format_commit_note(commit: Commit | None, revision: Revision) -> str:
     if commit is None or commit.id == NOT_APPROVED:
         return ", not approved yet" if commit else ""
     author = revision.author_of.get(commit.id, "")
-    return f": {plain(commit.subject)} ({', '.join(filter(None, (plain(author), format_day(commit), code(commit.short))))})"
+    return f": {escape_markdown(commit.subject)} ({', '.join(filter(None, (escape_markdown(author), format_day(commit), code(commit.short))))})"
 
 
 def _describe_part(part: PartChange) -> str:
@@ -226,5 +233,9 @@ def _describe_part(part: PartChange) -> str:
             types = "" if part.before == part.after else f": {code(part.before)}, now {code(part.after)}"
             return f"renamed {code(part.former)} to {name}{types}"
         case "documented":
-            return f"documented {name}: {plain(' '.join(part.after.split()))}" if part.after else f"undocumented {name}"
+            return (
+                f"documented {name}: {escape_markdown(' '.join(part.after.split()))}"
+                if part.after
+                else f"undocumented {name}"
+            )
     return f"{part.kind} {name}: {code(part.before)}, now {code(part.after)}"

@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.edits import LineEdit
+from schemactl.core.escaping import escape_github
 from schemactl.core.terminal import clean, on_one_line
 from schemactl.report.causes import CauseLevel, ShownCause, rank_causes
 from schemactl.report.check import summarize_with_upgrades
@@ -31,15 +32,15 @@ def render_check(report: CheckReport) -> str:
     lines = []
     for level, annotation in list_annotations(report):
         if isinstance(annotation, str):
-            lines.append(f"::{level} title=schemactl::{_escape(annotation)}")
+            lines.append(f"::{level} title=schemactl::{escape_github(annotation)}")
             continue
         properties, source = {"title": annotation.label}, annotation.primary_finding.place
         if source:
             properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
             properties |= {"endColumn": str(source.end_column)} if source.end_column else {}
-        parameters = ",".join(f"{name}={_escape(value, of_property=True)}" for name, value in properties.items())
+        parameters = ",".join(f"{name}={escape_github(value, of_property=True)}" for name, value in properties.items())
         message = "\n".join([annotation.message, *map(render_suggestion, annotation.edits)])
-        lines.append(f"::{level} {parameters}::{_escape(message)}")
+        lines.append(f"::{level} {parameters}::{escape_github(message)}")
     lines.append(clean(summarize_with_upgrades(report)))
     return "\n".join(lines)
 
@@ -65,7 +66,7 @@ def _render_blocks(level: str, blocks: Sequence[tuple[TargetReport, ReportBlock]
     listed = blocks if len(blocks) <= _MAX_ANNOTATIONS else blocks[: _MAX_ANNOTATIONS - 1]
     for report, block in listed:
         message = "\n".join(f"{'  ' * line.depth}{line.sign}{' ' if line.sign else ''}{line.text}" for line in block)
-        yield f"::{level} title=schemactl {report.command} {_escape(report.target, of_property=True)}::{_escape(message)}"
+        yield f"::{level} title=schemactl {report.command} {escape_github(report.target, of_property=True)}::{escape_github(message)}"
     if len(listed) < len(blocks):
         yield f"::{level} title=schemactl::{len(blocks) - len(listed)} more: see the whole report"
 
@@ -89,9 +90,3 @@ def list_annotations(report: CheckReport) -> Iterator[tuple[AnnotationLevel, Sho
     for level, count in remaining.items():
         if count:
             yield level, f"{count} more: run `schemactl {report.command}` to see all of them"
-
-
-def _escape(text: str, *, of_property: bool = False) -> str:
-    """Return `text` escaped for the message or for a property of a workflow command."""
-    text = clean(text, starts_line=False).replace("%", "%25").replace("\n", "%0A")
-    return text.replace(":", "%3A").replace(",", "%2C") if of_property else text

@@ -6,16 +6,15 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.resources import files
 from typing import Final
 
 from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.environment import get_line_link, get_version
 from schemactl.core.errors import SchemactlError
+from schemactl.core.escaping import escape_html
 from schemactl.core.rules import find_page
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
-from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
 from schemactl.formats import judge_reading, spec
 from schemactl.formats.part_changes import outline
@@ -107,7 +106,7 @@ def render_check(report: CheckReport) -> str:
         _render_section("Notes", *(f"<p>{_render_prose(note)}</p>" for note in report.notes)),
     ]
     headline = make_headline(report)
-    sections.append(f"<p>{_escape_text(summarize_check(report))}</p>" if report.command == "check" else "")
+    sections.append(f"<p>{escape_html(summarize_check(report))}</p>" if report.command == "check" else "")
     return _render_page(
         f"schemactl {report.command}",
         sentence=headline.text if report.command == "check" else summarize_check(report),
@@ -119,27 +118,27 @@ def render_check(report: CheckReport) -> str:
 
 def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
     count = len(cause.topics)
-    rule = _escape_text(cause.primary_finding.rule)
-    where = f" <code>{_escape_text(cause.place)}</code>" if cause.primary_finding.source else ""
+    rule = escape_html(cause.primary_finding.rule)
+    where = f" <code>{escape_html(cause.place)}</code>" if cause.primary_finding.source else ""
     head = f'<span class="tag">{cause.level}</span> <h3>{rule}</h3>{where}'
     diff = cause.find_diff()
     edit_diffs = [render_diff(diff_lines(edit), caption="Edits of the fix") for edit in cause.edits]
     parts = cause.list_distinct_lines()
     links = [
-        f'<a href="{_escape_text(find_page(cause.primary_finding.rule))}">{rule}</a>',
+        f'<a href="{escape_html(find_page(cause.primary_finding.rule))}">{rule}</a>',
         f"<code>schemactl explain {rule}</code>",
     ]
     place = cause.primary_finding.place
     if place and (address := get_line_link(place)):
-        links.append(f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>')
+        links.append(f'<a href="{escape_html(address)}">{escape_html(place)}</a>')
     messages = []
     for finding, proof in cause.list_proofs():
         message = "".join(
-            f"<mark>{_escape_text(part.text)}</mark>" if part.is_guilty else _escape_text(part.text)
+            f"<mark>{escape_html(part.text)}</mark>" if part.is_guilty else escape_html(part.text)
             for part in list_message_parts(proof, finding.field)
         )
         size = format_count(len(proof.data), "byte")
-        result = _escape_text(proof.result)
+        result = escape_html(proof.result)
         messages.append(
             f'<h4>Counterexample</h4><p class="proof"><code>{message}</code> ({size})<br><span class="bad">{result}</span></p>'
         )
@@ -147,13 +146,13 @@ def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
     for kind, label in _LABELS.items():
         if lines := [part.words for part in parts if part.kind == kind]:
             texts = (
-                f"<code>{_escape_text(line)}</code>" if kind == "approve" else _render_prose(line) for line in lines
+                f"<code>{escape_html(line)}</code>" if kind == "approve" else _render_prose(line) for line in lines
             )
             labels.append(f"<h4>{label}</h4>" + "".join(f'<p class="{kind}">{text}</p>' for text in texts))
-    labels += (f"<p>{_escape_text(part.text)}</p>" for part in parts if part.kind == "owner")
+    labels += (f"<p>{escape_html(part.text)}</p>" for part in parts if part.kind == "owner")
     return _render_details(
         head + (f" {count} topics" if count > 1 else ""),
-        f"<p><b>{_escape_text(cause.title)}</b></p>",
+        f"<p><b>{escape_html(cause.title)}</b></p>",
         *(f"<p>{_render_prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
         render_diff(diff) if diff else "",
         *messages,
@@ -172,10 +171,10 @@ def _render_definition(check: TopicCheck, schema: SchemaInfo) -> str:
     else:
         old = next((version.info for version in reversed(get_live_versions(check.versions)) if version.info), None)
     diff = diff_schemas(old=old, new=schema, labels=(BEFORE, AFTER)) if old else None
-    targets = f" for {_escape_text(', '.join(check.targets))}" if check.targets else ""
+    targets = f" for {escape_html(', '.join(check.targets))}" if check.targets else ""
     return _render_details(
-        f"<h3>{_escape_text(check.topic)}</h3>{targets}",
-        f"<p>Owner: {_escape_text(check.owner)}</p>" if check.owner else "",
+        f"<h3>{escape_html(check.topic)}</h3>{targets}",
+        f"<p>Owner: {escape_html(check.owner)}</p>" if check.owner else "",
         f"<h4>Fields</h4>{_render_field_tree(old, schema)}",
         f"<h4>Side by side</h4>{render_diff(diff)}" if diff else "",
         _render_matrix(check, schema),
@@ -187,7 +186,7 @@ def _render_field_tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
     try:
         before, after = outline(old) if old else {}, outline(new)
     except SchemactlError as error:
-        return f"<p>{_escape_text(error)}</p>"
+        return f"<p>{escape_html(error)}</p>"
     parts = [*after]
     for part in before:
         if part not in after:
@@ -205,14 +204,14 @@ def _render_field_tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
         for part in children.get(parent, ()):
             old_type, new_type = before.get(part), after.get(part)
             if old_type == new_type:
-                kind, mark, types = "", "", _escape_text(new_type)
+                kind, mark, types = "", "", escape_html(new_type)
             elif old_type is None:
-                kind, mark, types = "come", "+ " if before else "", _escape_text(new_type)
+                kind, mark, types = "come", "+ " if before else "", escape_html(new_type)
             elif new_type is None:
-                kind, mark, types = "gone", "- ", _escape_text(old_type)
+                kind, mark, types = "gone", "- ", escape_html(old_type)
             else:
-                kind, mark, types = "come", "~ ", f"{_escape_text(old_type)} to {_escape_text(new_type)}"
-            name = _escape_text(part.removeprefix(f"{parent}.") if parent else part)
+                kind, mark, types = "come", "~ ", f"{escape_html(old_type)} to {escape_html(new_type)}"
+            name = escape_html(part.removeprefix(f"{parent}.") if parent else part)
             fields = render_fields(part) if part else ""
             items.append(
                 f'<li><span class="{kind if before else ""}">{mark}<b>{name}</b> <code>{types}</code></span>{fields}</li>'
@@ -246,7 +245,7 @@ def _render_matrix(check: TopicCheck, schema: SchemaInfo) -> str:
                     continue
                 result = judge_reading(reader=reader, writer=writer, language=language)
                 kind, answer = _ANSWERS[result.answer]
-                title = f' title="{_escape_text(result.reason)}"' if result.reason else ""
+                title = f' title="{escape_html(result.reason)}"' if result.reason else ""
                 cells += f'<td class="{kind}"{title}>{answer}</td>'
             rows += f'<tr><th scope="row">{name}</th>{cells}</tr>'
         readers = f"reader in {language.capitalize()}" if language else "reader"
@@ -280,9 +279,9 @@ def _render_target(report: TargetReport, *, is_open: bool, is_only: bool) -> str
     return _render_section(
         report.target,
         # The page shows the summary of a single target in its header.
-        f'<p class="sum {shade}">{_escape_text(summary)}</p>' if summary and not is_only else "",
-        f"<p>{_escape_text(report.head)}</p>" if report.head else "",
-        f"<p>Digest: <code>{_escape_text(report.digest)}</code></p>" if report.digest else "",
+        f'<p class="sum {shade}">{escape_html(summary)}</p>' if summary and not is_only else "",
+        f"<p>{escape_html(report.head)}</p>" if report.head else "",
+        f"<p>Digest: <code>{escape_html(report.digest)}</code></p>" if report.digest else "",
         _render_block_table(report),
         *(_render_block(block, level="error", is_open=True) for block in report.problems),
         *(_render_block(block, is_open=is_open) for block in report.blocks),
@@ -315,13 +314,13 @@ def _render_block(block: ReportBlock, *, level: str = "", is_open: bool) -> str:
     for line in rest:
         if line.strong and not line.sign:
             kind = ""
-            text = f'<b class="{line.shade}">{_escape_text(line.strong)}</b>{_render_prose(line.text.removeprefix(line.strong))}'
+            text = f'<b class="{line.shade}">{escape_html(line.strong)}</b>{_render_prose(line.text.removeprefix(line.strong))}'
         else:
             kind = f"{_KINDS[line.sign]} "
             text = f"{_render_sign(line)}{_render_prose(line.text)}"
         items.append(f'<li class="{kind}deep{min(line.depth, 4)}">{text}</li>')
     return _render_details(
-        f"{_render_sign(first)}<h3>{_escape_text(first.text)}</h3>",
+        f"{_render_sign(first)}<h3>{escape_html(first.text)}</h3>",
         f'<ul class="signs">{"".join(items)}</ul>',
         level=level,
         is_open=is_open,
@@ -329,17 +328,12 @@ def _render_block(block: ReportBlock, *, level: str = "", is_open: bool) -> str:
 
 
 def _render_sign(line: ReportLine) -> str:
-    return f'<span class="sign">{_escape_text(line.sign)}</span> ' if line.sign else ""
-
-
-def _escape_text(value: object) -> str:
-    """Return the text of a value as one line, escaped for HTML."""
-    return escape(on_one_line(str(value)).translate(_REPLACEMENTS))
+    return f'<span class="sign">{escape_html(line.sign)}</span> ' if line.sign else ""
 
 
 def _render_prose(sentence: object) -> str:
     """Return a sentence as HTML, with the parts in backticks as code."""
-    return _CODE.sub(r"<code>\1</code>", _escape_text(sentence))
+    return _CODE.sub(r"<code>\1</code>", escape_html(sentence))
 
 
 def _render_page(
@@ -359,16 +353,16 @@ def _render_page(
     policy = f"default-src 'none'; style-src '{_compute_digest(style)}'; script-src '{_compute_digest(script)}'; base-uri 'none'; form-action 'none'"
     filters = [(name, count) for name, count in level_counts if count]
     labels = [(name, f"{count} waived" if name == "waived" else format_count(count, name)) for name, count in filters]
-    counts = "".join(f'<li class="{name}">{_escape_text(label)}</li>' for name, label in labels)
+    counts = "".join(f'<li class="{name}">{escape_html(label)}</li>' for name, label in labels)
     boxes = "".join(f'<label><input type="checkbox" value="{name}" checked> {name}</label>' for name, _ in filters)
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_escape_text(title)}</title>\n<style>{style}</style>\n</head>\n<body class='report'>",
+            f"<title>{escape_html(title)}</title>\n<style>{style}</style>\n</head>\n<body class='report'>",
             '<a class="skip" href="#main">Skip to the report</a>',
-            f'<header><h1>{_escape_text(title)}</h1>\n<p class="sum {shade}">{_escape_text(sentence)}</p>',
+            f'<header><h1>{escape_html(title)}</h1>\n<p class="sum {shade}">{escape_html(sentence)}</p>',
             f'<ul class="counts">{counts}</ul>' if counts else "",
             '</header>\n<div class="tools" role="search" hidden>',
             '<label class="unseen" for="find">Show only parts with these words</label>',
@@ -379,7 +373,7 @@ def _render_page(
             '<span role="status"></span></div>\n<main id="main">',
             *sections,
             (
-                f"</main>\n<footer><p>schemactl {_escape_text(get_version())}. Keys: / filters, j and k go to the next "
+                f"</main>\n<footer><p>schemactl {escape_html(get_version())}. Keys: / filters, j and k go to the next "
                 "and the previous part, Enter unfolds a part.</p></footer>"
             ),
             f"<script>{script}</script>\n</body>\n</html>",
@@ -393,7 +387,7 @@ def _compute_digest(content: str) -> str:
 
 def _render_section(title: str, *parts: str) -> str:
     """Return a part of the page below a heading, or "" if all `parts` are empty."""
-    return "\n".join([f"<section><h2>{_escape_text(title)}</h2>", *parts, "</section>"]) if any(parts) else ""
+    return "\n".join([f"<section><h2>{escape_html(title)}</h2>", *parts, "</section>"]) if any(parts) else ""
 
 
 def _render_details(head: str, *parts: str, level: str = "", is_open: bool = False) -> str:
@@ -406,25 +400,25 @@ def _render_details(head: str, *parts: str, level: str = "", is_open: bool = Fal
 def _render_table(rows: Sequence[Sequence[Cell]], caption: str) -> str:
     """Return a table whose first row is the head; the first cell of a row is its name."""
     head, *body_rows = rows
-    heads = "".join(f'<th scope="col">{_escape_text(cell.text)}</th>' for cell in head)
+    heads = "".join(f'<th scope="col">{escape_html(cell.text)}</th>' for cell in head)
     body = "\n".join(
-        f'<tr data-find=""><th scope="row"><code>{_escape_text(name.text)}</code></th>{"".join(map(_render_cell, cells, head[1:]))}</tr>'
+        f'<tr data-find=""><th scope="row"><code>{escape_html(name.text)}</code></th>{"".join(map(_render_cell, cells, head[1:]))}</tr>'
         for name, *cells in body_rows
     )
-    element = f'<table class="rows"><caption>{_escape_text(caption)}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>'
+    element = f'<table class="rows"><caption>{escape_html(caption)}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>'
     return _wrap_table(element, caption)
 
 
 def _render_cell(cell: Cell, head: Cell) -> str:
     # A narrow window shows the cells of a row below each other, each with its column head.
     if cell.text == "-":
-        return f'<td data-head="{_escape_text(head.text)}"><span class="unseen">nothing</span><span aria-hidden="true">-</span></td>'
-    return f'<td class="{cell.shade}" data-head="{_escape_text(head.text)}">{_escape_text(cell.text)}</td>'
+        return f'<td data-head="{escape_html(head.text)}"><span class="unseen">nothing</span><span aria-hidden="true">-</span></td>'
+    return f'<td class="{cell.shade}" data-head="{escape_html(head.text)}">{escape_html(cell.text)}</td>'
 
 
 def _wrap_table(element: str, label: str) -> str:
     """Return a labeled region around a table, so that the table alone scrolls in a narrow window."""
-    return f'<div class="wide" role="region" tabindex="0" aria-label="{_escape_text(label)}">{element}</div>'
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{escape_html(label)}">{element}</div>'
 
 
 def render_diff(diff: SchemaDiff, *, caption: str = "What changed in the definition") -> str:
@@ -447,7 +441,7 @@ def render_diff(diff: SchemaDiff, *, caption: str = "What changed in the definit
                 '<tr class="far"><td>More lines differ: <code>schemactl diff</code> has all.</td><td></td></tr>'
             )
             break
-    heads = f'<th scope="col">{_escape_text(diff.old)}</th><th scope="col">{_escape_text(diff.new)}</th>'
+    heads = f'<th scope="col">{escape_html(diff.old)}</th><th scope="col">{escape_html(diff.new)}</th>'
     return f'<table class="diff"><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
@@ -474,4 +468,4 @@ def _render_diff_cell(row: DiffRow | None, number: int | None, kind: str) -> str
     hint = {"gone": '<span class="unseen">removed: </span>', "come": '<span class="unseen">added: </span>'}.get(
         kind, ""
     )
-    return f'<td class="{kind}"><span class="line">{number}</span>{hint}{_escape_text(row.text)}</td>'
+    return f'<td class="{kind}"><span class="line">{number}</span>{hint}{escape_html(row.text)}</td>'

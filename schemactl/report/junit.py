@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Final
-from xml.sax.saxutils import escape, quoteattr
 
 from schemactl.checks.check_report import CheckReport, group_findings
+from schemactl.core.escaping import escape_xml, quote_xml
 from schemactl.core.findings import Finding, UpgradeFirst
 from schemactl.core.names import TopicName, format_kind_name
-from schemactl.core.terminal import clean
 from schemactl.report.causes import ShownCause
-
-_ILLEGAL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
 def render(report: CheckReport) -> str:
@@ -58,41 +53,26 @@ def _render_suite(
     waived = [cause for cause in shown_causes if cause.level == "waived"]
     errors = [cause for cause in shown_causes if cause.level == "error"]
     others = [cause for cause in shown_causes if cause.level in ("warning", "note")]
-    suite_attribute = f"classname={_quote_attribute(name)}"
+    suite_attribute = f"classname={quote_xml(name)}"
     cases = []
     for cause in (*waived, *errors):
         primary, source = cause.primary_finding, cause.primary_finding.place
-        place = f' file={_quote_attribute(source.path)} line="{source.line}"' if source else ""
+        place = f' file={quote_xml(source.path)} line="{source.line}"' if source else ""
         case_name = f"{primary.rule} {primary.pointer} {primary.direction or ''}".strip()
         text = cause.message
         if cause.level == "waived":
-            outcome = f"<skipped message={_quote_attribute(text)}></skipped>"
+            outcome = f"<skipped message={quote_xml(text)}></skipped>"
         else:
-            first_line = _quote_attribute(primary.summary)
-            outcome = (
-                f"<failure type={_quote_attribute(primary.rule)} message={first_line}>{_escape_text(text)}</failure>"
-            )
-        cases.append(f"    <testcase {suite_attribute} name={_quote_attribute(case_name)}{place}>{outcome}</testcase>")
-    cases = cases or [f"    <testcase {suite_attribute} name={_quote_attribute(change)}></testcase>"]
+            first_line = quote_xml(primary.summary)
+            outcome = f"<failure type={quote_xml(primary.rule)} message={first_line}>{escape_xml(text)}</failure>"
+        cases.append(f"    <testcase {suite_attribute} name={quote_xml(case_name)}{place}>{outcome}</testcase>")
+    cases = cases or [f"    <testcase {suite_attribute} name={quote_xml(change)}></testcase>"]
     text = "".join(f"{cause.primary_finding.rule}: {cause.message}\n" for cause in others)
-    output = [f"    <system-out>{_escape_text(text)}</system-out>"] if text else []
-    head = f'  <testsuite name={_quote_attribute(name)} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="{len(waived)}">'
+    output = [f"    <system-out>{escape_xml(text)}</system-out>"] if text else []
+    head = f'  <testsuite name={quote_xml(name)} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="{len(waived)}">'
     order_properties = "".join(
-        f"<property name={_quote_attribute(f'upgrade first{label.removeprefix(name)}')} value={_quote_attribute(order)}></property>"
+        f"<property name={quote_xml(f'upgrade first{label.removeprefix(name)}')} value={quote_xml(order)}></property>"
         for label, order in orders.items()
     )
     properties = [f"    <properties>{order_properties}</properties>"] if orders else []
     return "\n".join([head, *properties, *cases, *output, "  </testsuite>"])
-
-
-def _quote_attribute(text: str) -> str:
-    return quoteattr(_replace_illegal(text))
-
-
-def _escape_text(text: str) -> str:
-    return escape(_replace_illegal(text))
-
-
-def _replace_illegal(text: str) -> str:
-    """Return `text` with the characters that XML does not allow replaced."""
-    return _ILLEGAL.sub("\ufffd", clean(text, starts_line=False))

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.environment import get_commit_link, get_line_link
 from schemactl.core.errors import Source
+from schemactl.core.escaping import MAX_MARKDOWN_LINE, escape_markdown
 from schemactl.core.rules import find_page
 from schemactl.core.terminal import on_one_line, truncate
 from schemactl.core.wording import format_count
@@ -34,22 +35,6 @@ SUMMARY_LIMIT: Final = 900_000
 """GitHub takes summaries of a step of up to a mebibyte."""
 
 _CODE: Final = re.compile("`([^`]+)`")
-
-_MAX_LINE: Final = 8_000
-"""The maximum number of characters of a text within a line."""
-
-_ZERO_WIDTH_SPACE = "\u200b"
-
-_MARKUP = re.compile(rf"[\\`*{{}}\[\]<>#|~&@${_ZERO_WIDTH_SPACE}]|(?<![^\W_])_+|_+(?![^\W_])")
-"""Characters that are markup; `_` is not between letters and digits."""
-
-_BLOCK = re.compile(r"^(?=[-+=])|(?<=^\d)(?=\d{0,8}[.)])")
-"""The start of a line that would be a list, a heading or a rule."""
-
-_LINK_STARTS = re.compile(
-    r"[@#]|(?i:(?<=http):(?=//)|(?<=https):(?=//)|(?<=ftp):(?=//))|(?i:(?<!\w)(?:www(?=\.)|GH(?=-\d)))|:(?=[\w+-]+:)"
-)
-"""Characters that, with the text after them, GitHub renders as a mention, a reference, a link or an emoji."""
 
 _MAX_ROWS: Final = 200
 """The maximum number of rows of a table, so that the other parts have room."""
@@ -94,7 +79,7 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     headline = make_headline(report)
     head = [_render_marker(report.command)]
     if report.command == "check":
-        head.append(f"### {_DOCUMENT_MARKS[headline.shade]} {plain(headline.text)}")
+        head.append(f"### {_DOCUMENT_MARKS[headline.shade]} {escape_markdown(headline.text)}")
     if clients := make_client_rows(report):
         name_row, *rows = clients
         rows.sort(key=lambda row: row[-1].shade != "bad")
@@ -174,13 +159,15 @@ def _render_table(
 
 def _render_cell(cell: Cell) -> str:
     text = shorten_cell(cell.text)
-    return bold(text) if cell.shade == "bad" else plain(text)
+    return bold(text) if cell.shade == "bad" else escape_markdown(text)
 
 
 def _render_cause(cause: ShownCause, *, is_open: bool) -> str:
     primary, topics = cause.primary_finding, len(cause.topics)
     several = f", {topics} topics" if topics > 1 else ""
-    title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(cause.title)}"
+    title = (
+        f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {escape_markdown(cause.title)}"
+    )
     parts = cause.list_distinct_lines()
     links = []
     if primary.source:
@@ -254,16 +241,16 @@ def render_documents(reports: Sequence[TargetReport], *, limit: int = COMMENT_LI
     problems = []
     for report in reports:
         summary, shade = report.summary
-        lines = [f"### ❌ {plain(report.broken_clients)}\n"] if report.broken_clients and summary else []
+        lines = [f"### ❌ {escape_markdown(report.broken_clients)}\n"] if report.broken_clients and summary else []
         if summary:
             digest = f"  \nDigest: {code(report.digest)}" if report.digest else ""
-            lines.append(f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{plain(report.head)}{digest}")
+            lines.append(f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{escape_markdown(report.head)}{digest}")
         else:
             lines.append(f"{_DOCUMENT_MARKS[shade]} {bold(report.target)}")
         head.append("\n".join(lines))
-        suffix = f" ({plain(report.target)})" if several else ""
+        suffix = f" ({escape_markdown(report.target)})" if several else ""
         for first, *others in report.problems:
-            title = f"❌ <b>{plain(first.text)}</b>{suffix}"
+            title = f"❌ <b>{escape_markdown(first.text)}</b>{suffix}"
             problems.append(_render_details(title, "  \n".join(prose(line.text) for line in others), is_open=True))
     share = (limit // 2) // len(reports)
     changes = [_render_changes(report, share, rest, several=several) for report in reports if report.blocks]
@@ -304,7 +291,7 @@ def _render_changes(report: TargetReport, limit: int, rest: str, *, several: boo
         else:
             shared_lines += [*([""] if shared_lines else []), *body]
     end_shared_block()
-    suffix = f" on {plain(report.target)}" if several else ""
+    suffix = f" on {escape_markdown(report.target)}" if several else ""
     verb = "changes" if report.command == "plan" else "differs"
     return _render_details(f"What {verb}{suffix}", "\n\n".join(parts), is_open=line_count <= _MAX_OPEN_LINES)
 
@@ -324,7 +311,7 @@ def _render_sentences(lines: Sequence[ReportLine]) -> Iterator[str]:
                 paragraph = []
             text = prose(line.text.strip())
             if line.strong:
-                text = f"{_DOCUMENT_MARKS[line.shade]} **{plain(line.strong)}**{prose(line.text.removeprefix(line.strong))}"
+                text = f"{_DOCUMENT_MARKS[line.shade]} **{escape_markdown(line.strong)}**{prose(line.text.removeprefix(line.strong))}"
             paragraph.append(text)
         if paragraph:
             yield "  \n".join(paragraph)
@@ -339,45 +326,25 @@ def _render_marker(report: str, *targets: str) -> str:
     return f"<!-- schemactl:report:{' '.join([report, *(quote(target, errors='replace') for target in targets)])} -->"
 
 
-def plain(text: str) -> str:
-    """Return `text` escaped, so that no part of it is Markdown, HTML, a link, a mention or a reference to an issue.
-
-    A character reference (CommonMark 0.31, section 2.5) is never markup. GitHub searches the rendered page for mentions,
-    references and emoji, so a space of no width separates the first character of one from the rest.
-    """
-    return _escape(_BLOCK.sub(_ZERO_WIDTH_SPACE, _break_links(text)))
-
-
 def prose(text: str) -> str:
     """Return a sentence, escaped, with the parts in backticks as code."""
-    parts = _CODE.split(truncate(text, _MAX_LINE))
-    return "".join(code(part) if index % 2 else plain(part) for index, part in enumerate(parts))
+    parts = _CODE.split(truncate(text, MAX_MARKDOWN_LINE))
+    return "".join(code(part) if index % 2 else escape_markdown(part) for index, part in enumerate(parts))
 
 
 def code(text: str) -> str:
     """Return `text`, escaped, as code."""
-    return f"<code>{_escape(_break_links(text))}</code>"
-
-
-def _break_links(text: str) -> str:
-    return _LINK_STARTS.sub(
-        lambda match: f"{'' if match[0] == ':' else _ZERO_WIDTH_SPACE}{match[0]}{_ZERO_WIDTH_SPACE}",
-        on_one_line(truncate(text, _MAX_LINE)),
-    )
-
-
-def _escape(text: str) -> str:
-    return _MARKUP.sub(lambda match: "".join(f"&#{ord(mark)};" for mark in match[0]), text)
+    return f"<code>{escape_markdown(text, starts_line=False)}</code>"
 
 
 def bold(text: str) -> str:
     """Return `text`, escaped, in bold."""
-    return f"**{plain(text)}**"
+    return f"**{escape_markdown(text)}**"
 
 
 def link(text: str, address: str) -> str:
     """Return `text`, escaped, as a link to an address without parentheses and blanks, or as text if that is empty."""
-    return f"[{plain(text)}]({address})" if address else plain(text)
+    return f"[{escape_markdown(text)}]({address})" if address else escape_markdown(text)
 
 
 def fence_lines(lines: Iterable[str], language: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from schemactl.checks.rollout import Rollout
+from schemactl.core.escaping import escape_markdown
 from schemactl.core.names import format_kind_name
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_version_numbers
-from schemactl.report.markdown import bold, fence_lines, plain, prose
+from schemactl.report.markdown import bold, fence_lines, prose
 
 _DONE_WITHOUT_COMMAND: Final = "these clients run with it; an embedded registry does not know its clients"
 
@@ -42,17 +43,17 @@ def render_rollout_text(rollout: Rollout) -> str:
 def render_rollout_markdown(rollout: Rollout) -> str:
     """Return the order with its reasons, and the steps as a checklist in Markdown."""
     lines = [
-        f"### {plain(_render_title(rollout))}",
+        f"### {escape_markdown(_render_title(rollout))}",
         "",
         bold(_ORDER_TEXT[rollout.order]),
         "",
-        *(f"* {plain(reason)}" for reason in rollout.reasons),
+        *(f"* {escape_markdown(reason)}" for reason in rollout.reasons),
         "",
     ]
     if rollout.fix:
         lines.append(prose(f"Fix: {rollout.fix}"))
     for step in rollout.steps:
-        target = f"{plain(step.target)}: " if step.target else ""
+        target = f"{escape_markdown(step.target)}: " if step.target else ""
         if not step.command:
             lines += [f"- [ ] {target}{prose(step.text)}. Done when {_DONE_WITHOUT_COMMAND}.", ""]
             continue

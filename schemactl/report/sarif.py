@@ -11,13 +11,14 @@ from schemactl.checks.check_report import CheckReport
 from schemactl.core.edits import LineEdit
 from schemactl.core.environment import get_home_page, get_version
 from schemactl.core.errors import Source
+from schemactl.core.escaping import escape_markdown
 from schemactl.core.findings import Finding
 from schemactl.core.names import format_kind_name
 from schemactl.core.rules import Rule, find_page, get_all_rules
 from schemactl.core.wording import describe_waiver, format_version_numbers
 from schemactl.report.causes import ShownCause, rank_causes
 from schemactl.report.check import summarize_check
-from schemactl.report.markdown import code, fence_lines, link, plain
+from schemactl.report.markdown import code, fence_lines, link
 
 
 def render(report: CheckReport) -> str:
@@ -59,7 +60,7 @@ def _make_rule_value(rule: Rule) -> dict[str, Any]:
         "fullDescription": {"text": rule.why},
         "help": {
             "text": f"{rule.fix}\n\n{rule.example}",
-            "markdown": f"{plain(rule.summary)}\n\n{plain(rule.why)}\n\n**Fix:** {plain(rule.fix)}\n\n{example}\n\n"
+            "markdown": f"{escape_markdown(rule.summary)}\n\n{escape_markdown(rule.why)}\n\n**Fix:** {escape_markdown(rule.fix)}\n\n{example}\n\n"
             f"{link('Rule', find_page(rule.id))}, {link('reference', rule.link)}, {code(f'schemactl explain {rule.id}')}",
         },
         "helpUri": find_page(rule.id),

@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 
 from schemactl.codec.avro_schema import JAVA_WHITESPACE, blank_comments
 from schemactl.core.errors import InvalidSchema
+from schemactl.core.escaping import quote_jackson
 from schemactl.core.schema import MAX_DEPTH
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -54,10 +55,6 @@ _NUMBER_CHARACTERS: Final = frozenset("-+.0123456789eE")
 
 _CRC64_EMPTY: Final = 0xC15D213AA4D7A795
 """CRC-64-AVRO of no bytes; also its polynomial."""
-
-_ESCAPES: Final = {code: f"\\u{code:04X}" for code in range(32)} | {
-    ord(character): f"\\{short}" for character, short in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)
-}
 
 
 class InvalidAvro(InvalidSchema):
@@ -318,7 +315,7 @@ def json_text(value: JsonValue, *, pretty: bool = False) -> str:
             gap, colon = ("\n" + "  " * (depth + 1), " : ") if pretty else ("", ":")
             opening = "{"
             for key, item in value.items():
-                pieces.append(f"{opening}{gap}{_quote(key)}{colon}")
+                pieces.append(f"{opening}{gap}{quote_jackson(key)}{colon}")
                 write(item, depth + 1)
                 opening = ","
             pieces.append(f"{gap[:-2]}}}" if value else "{ }" if pretty else "{}")
@@ -331,10 +328,10 @@ def json_text(value: JsonValue, *, pretty: bool = False) -> str:
                 opening = ","
             pieces.append(f"{gap}]" if value else f"[{gap}]")
         elif isinstance(value, str):
-            pieces.append(_quote(value))
+            pieces.append(quote_jackson(value))
         elif isinstance(value, float):
             text = format_double(value)
-            pieces.append(text if math.isfinite(value) else _quote(text))
+            pieces.append(text if math.isfinite(value) else quote_jackson(text))
         elif isinstance(value, bool):
             pieces.append("true" if value else "false")
         else:
@@ -354,10 +351,6 @@ def format_double(value: float) -> str:
     sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
     first, *others = map(str, digits)
     return f"{'-' * sign}{first}.{''.join(others) or 0}E{int(exponent) + len(others)}"
-
-
-def _quote(text: str) -> str:
-    return f'"{text.translate(_ESCAPES)}"'
 
 
 # Parsing Canonical Form and fingerprints of the Avro specification

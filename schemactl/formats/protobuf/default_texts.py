@@ -11,8 +11,6 @@ from google.protobuf.text_encoding import CEscape
 from schemactl.formats.protobuf.java_descriptors import Default, to_float32
 from schemactl.formats.protobuf.kinds import BOOL, BYTES, DOUBLE, ENUM, FLOAT, GROUP, MESSAGE, STRING, Kind
 
-_ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
-
 _USUAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _USUAL_FLOAT = re.compile(r"-?(?:inf|nan|[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
 _USUAL_DEFAULTS = {
@@ -42,20 +40,6 @@ def format_default(value: Default, kind: Kind) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value) if kind in (FLOAT, DOUBLE) else str(value)
-
-
-def quote_go(text: str) -> str:
-    """Return the text like Go's %q writes it."""
-    return f'"{"".join(map(_escape, text))}"'
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if character in _ESCAPES:
-        return f"\\{_ESCAPES[character]}"
-    if character.isprintable():
-        return character
-    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def print_protoc_default(text: str, kind: Kind) -> str:

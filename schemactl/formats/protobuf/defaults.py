@@ -7,7 +7,8 @@ import math
 from google.protobuf.text_encoding import CUnescape
 
 from schemactl.core.errors import InvalidSchema
-from schemactl.formats.protobuf.default_texts import format_go_float, quote_go
+from schemactl.core.escaping import quote_go
+from schemactl.formats.protobuf.default_texts import format_go_float
 from schemactl.formats.protobuf.descriptor import ProtoField
 from schemactl.formats.protobuf.java_descriptors import Default, to_float32
 from schemactl.formats.protobuf.kinds import BOOL, BYTES, DOUBLE, ENUM, FLOAT, STRING

@@ -46,6 +46,7 @@ from google.protobuf.message_factory import GetMessageClass
 from schemactl.codec.definition import Unreadable
 from schemactl.codec.wire_format import decode_varint, encode_varint
 from schemactl.core.errors import InvalidSchema, Source
+from schemactl.core.escaping import quote_proto
 from schemactl.core.json_values import reject_constant
 from schemactl.core.schema import Locator
 from schemactl.formats.avro.schema import JavaException
@@ -93,7 +94,6 @@ _SHIPPED = "google/protobuf/"
 _SMALL_BYTES = 100_000
 """Parsed definitions up to this size are cached by the hundred, larger ones by the handful."""
 
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NAMED_TYPES = (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENUM)
 _REPEATED = FieldDescriptorProto.LABEL_REPEATED
 _REQUIRED = FieldDescriptorProto.LABEL_REQUIRED
@@ -690,7 +690,7 @@ class _Printer:
         for number, name in enumerate(file.dependency):
             kind = "public " if number in file.public_dependency else ""
             kind = "weak " if number in file.weak_dependency else kind
-            yield f"import {kind}{_quote(name)};"
+            yield f"import {kind}{quote_proto(name)};"
         yield from _option_lines(file.options)
         for message in file.message_type:
             yield from ("", *self._message_lines(message, file.package))
@@ -769,7 +769,7 @@ class _Printer:
 
     def _reserved_name_lines(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:
-            yield f"reserved {name if self._syntax == 'editions' else _quote(name)};"
+            yield f"reserved {name if self._syntax == 'editions' else quote_proto(name)};"
 
     def _extension_lines(self, fields: Sequence[FieldDescriptorProto]) -> Iterator[str]:
         for field in fields:
@@ -785,13 +785,13 @@ class _Printer:
         if field.HasField("default_value"):
             default = field.default_value
             if field.type == FieldDescriptorProto.TYPE_STRING:
-                default = _quote(default)
+                default = quote_proto(default)
             elif field.type == FieldDescriptorProto.TYPE_BYTES:
                 default = f'"{default}"'  # already escaped
             options.append(f"default = {default}")
         options += _list_options(field.options)
         if field.json_name and field.json_name != default_json_name(field.name) and not field.extendee:
-            options.append(f"json_name = {_quote(field.json_name)}")
+            options.append(f"json_name = {quote_proto(field.json_name)}")
         return f"{kind} {field.name} = {field.number}{_bracket_options(options)};"
 
     def _label(self, field: FieldDescriptorProto) -> str:
@@ -829,7 +829,7 @@ def _option_text(descriptor: Any, value: object) -> str:
         return str(descriptor.enum_type.values_by_number[value].name)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _quote(value) if isinstance(value, str) else str(value)
+    return quote_proto(value) if isinstance(value, str) else str(value)
 
 
 def _option_lines(options: Message) -> Iterator[str]:
@@ -845,10 +845,3 @@ def _block_lines(head: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"{head} {{"
     yield from (f"  {line}" for line in lines)
     yield "}"
-
-
-def _quote(text: str) -> str:
-    escaped = (
-        _ESCAPES.get(character) or (character if character >= " " else f"\\{ord(character):03o}") for character in text
-    )
-    return f'"{"".join(escaped)}"'

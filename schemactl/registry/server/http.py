@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 from starlette.requests import Request
 from starlette.responses import Response
 
+from schemactl.core.escaping import escape_jetty
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release
@@ -158,7 +158,7 @@ def _make_json_page(path: str, status: int, message: str) -> str:
     # Brokers do not send the reason, so that clients show its text only if they find it in the status line.
     fields = {
         "servlet": "schemactl",
-        "message": _escape(message),
+        "message": escape_jetty(message),
         "url": path,
         "status": str(status),
         "reason": message,
@@ -168,7 +168,7 @@ def _make_json_page(path: str, status: int, message: str) -> str:
 
 
 def _make_html_page(path: str, status: int, message: str) -> str:
-    text, uri = _escape(message), _escape(path)
+    text, uri = escape_jetty(message), escape_jetty(path)
     return (
         '<html>\n<head>\n<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
         f"<title>Error {status} {text}</title>\n</head>\n<body><h2>HTTP ERROR {status} {text}</h2>\n<table>\n"
@@ -176,10 +176,6 @@ def _make_html_page(path: str, status: int, message: str) -> str:
         f"<tr><th>MESSAGE:</th><td>{text}</td></tr>\n<tr><th>SERVLET:</th><td>schemactl</td></tr>\n</table>\n\n"
         "</body>\n</html>\n"
     )
-
-
-def _escape(text: str) -> str:
-    return html.escape(text).replace("&#x27;", "&apos;")
 
 
 # Paths as Jetty, Jersey and Codec.decode read them.
