@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.apply_results import ApplyRecord, ReadyPlan
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_options
+from schemactl.cli.permission_options import PERMISSION_OPTIONS, require_permissions
 from schemactl.cli.plan import (
     PlanRequest,
     add_plan_arguments,
-    format_apply_command,
     format_command_after_merge,
     make_plans,
     reject_options,
@@ -43,7 +43,6 @@ from schemactl.cli.target_selection import (
 )
 from schemactl.cli.topic_selection import resolve_relative_path
 from schemactl.core.errors import NEGATIVE, SchemactlError, StalePlan, UsageError
-from schemactl.core.names import find_matching_topics
 from schemactl.core.terminal import clean, paint_diff
 
 if TYPE_CHECKING:
@@ -173,8 +172,8 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     from schemactl.history.target_history import view_on_target
 
     # Read the file, and open the target that it names.
-    shaping = ("topic", "namespace", "create_tenants")
-    reject_options(args, context, shaping, ": give it to `schemactl plan`")
+    shaping_permissions = (option.name for option in PERMISSION_OPTIONS if not option.consequence)
+    reject_options(args, context, ("topic", "namespace", *shaping_permissions), ": give it to `schemactl plan`")
     plan_path = resolve_relative_path(args.plan, context)
     if not plan_path.exists() and args.plan in context.project()[0].targets:
         raise UsageError(
@@ -230,7 +229,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
             ) from error
         try:
             _require_same_plan(ready.plan, receipt, args.plan, remake_fix, context)
-            _require_permissions(ready.plan, args)
+            require_permissions(ready.plan, args)
             _require_undeclared_topics(
                 ready.plan,
                 history if history.later_commit_count < approved.later_commit_count else approved,
@@ -299,48 +298,6 @@ def _require_same_plan(plan: Plan, receipt: Receipt, file: str, remake_fix: str,
     else:
         message = "the difference shows what has changed since it was made"
     raise StalePlan(f"{file} is stale: {message}; nothing was changed", fix=remake_fix)
-
-
-def _require_permissions(plan: Plan, args: argparse.Namespace) -> None:
-    """Check that the user permits exactly what the plan destroys, or names the digest of the plan.
-
-    Raises:
-        UsageError: if an option permits something that the plan does not do.
-        SchemactlError: if a permission is missing.
-    """
-    needed = plan.needs
-    deletions = (
-        ("allow_delete", needed.delete, "deletes the schema of {}"),
-        ("force_delete", needed.force_delete, "deletes the schema of {} by force"),
-        ("allow_unreadable_messages", needed.unreadable, "makes messages of {} unreadable"),
-    )
-    unused_options = [
-        f"--{option.replace('_', '-')} {text}"
-        for option, names, _ in deletions
-        for text in getattr(args, option)
-        if not find_matching_topics(text, names, globs=option == "allow_delete")
-    ]
-    unused_options += [f"--allow-data-loss {text}" for text in args.allow_data_loss if text not in needed.lose]
-    if args.relax_while_replaying and not needed.relax:
-        unused_options.append("--relax-while-replaying")
-    if unused_options:
-        raise UsageError(f"{unused_options[0]}: {args.plan} does not do that; give the option to `schemactl plan`")
-    if args.expect_digest is not None:
-        return
-    missing = [
-        effect.format(name)
-        for option, names, effect in deletions
-        for name in sorted(names)
-        if not any(find_matching_topics(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
-    ]
-    missing += [f"sets {address}, which can lose messages" for address in sorted(needed.lose - {*args.allow_data_loss})]
-    if needed.relax and not args.relax_while_replaying:
-        missing.append("registers versions under ALWAYS_COMPATIBLE")
-    if missing:
-        raise SchemactlError(
-            f"{args.plan} {', and '.join(missing)}, which is not allowed here; nothing was changed",
-            fix=f"if that was reviewed: {format_apply_command(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
-        )
 
 
 def _require_undeclared_topics(plan: Plan, approved: History, target: OpenTarget, file: str, remake_fix: str) -> None:

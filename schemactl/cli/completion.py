@@ -139,6 +139,8 @@ def _list_words(
 
 def _list_values(action: argparse.Action, current: str, options: argparse.Namespace) -> Iterable[tuple[str, str]]:
     """Return the candidates for the value of an option or of a positional argument."""
+    from schemactl.cli.permission_options import PERMISSION_OPTIONS
+
     if action.choices is not None:
         return [(str(choice), "") for choice in action.choices]
     if action.dest in (
@@ -147,9 +149,7 @@ def _list_values(action: argparse.Action, current: str, options: argparse.Namesp
         "new",
         "node",
         "of",
-        "allow_delete",
-        "force_delete",
-        "allow_unreadable_messages",
+        *(option.name for option in PERMISSION_OPTIONS if option.takes_topics),
     ):
         return [(name, "") for name in _shorten_names(_search_declarations(options, _TOPIC_LINE), current)]
     if action.dest == "namespace":

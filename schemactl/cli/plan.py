@@ -15,6 +15,15 @@ from schemactl.cli.apply_results import NamedResults, ReadyPlan
 from schemactl.cli.context import Context
 from schemactl.cli.parallel_targets import load_catalog, run_for_each_target
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
+from schemactl.cli.permission_options import (
+    PERMISSION_NAMES,
+    PERMISSION_OPTIONS,
+    PermissionOption,
+    format_apply_command,
+    format_option,
+    format_options,
+    read_permissions,
+)
 from schemactl.cli.report_files import (
     Render,
     TargetDocument,
@@ -36,17 +45,7 @@ from schemactl.cli.topic_selection import add_filters, find, resolve_output_file
 from schemactl.cli.waiting_topics import find_waiting_topics
 from schemactl.core.catalog import Catalog, list_namespaces
 from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, join_first
-from schemactl.core.names import (
-    NamespaceName,
-    TargetNames,
-    TopicName,
-    find_matching_topics,
-    format_kind_name,
-    is_glob,
-    parse_name,
-    select_known_topics,
-)
-from schemactl.core.policies import SETTINGS, get_setting_address
+from schemactl.core.names import TopicName, find_matching_topics, format_kind_name, is_glob, select_known_topics
 from schemactl.core.wording import format_count
 from schemactl.report import TARGET_FORMATS
 
@@ -64,21 +63,8 @@ if TYPE_CHECKING:
 # `schemactl plan`.
 
 
-CREATE_TENANTS_OPTION: Final = (
-    "--create-tenants: create missing tenants also where no file declares a namespace of them"
-)
-ALLOW_DATA_LOSS: Final = (
-    "--allow-data-loss ADDRESS...: apply a setting that can lose messages; ADDRESS is a namespace or topic with "
-    "the setting, as a plan without this option shows it"
-)
-
-
 _BASE_AND_AT: Final = (
     "--base plans for a state after the approved tip, and --at for a state before it: give one of them"
-)
-
-ALLOW_UNREADABLE: Final = (
-    "--allow-unreadable-messages TOPIC...: delete the topic's schemas although messages that it retains need them"
 )
 
 
@@ -136,14 +122,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(
         parser,
-        "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone gets the next "
-        "number; a glob selects all such topics",
-        "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
-        ALLOW_DATA_LOSS,
-        ALLOW_UNREADABLE,
-        "--relax-while-replaying: register approved versions that today's strategy would reject, by setting "
-        "ALWAYS_COMPATIBLE during the uploads",
-        CREATE_TENANTS_OPTION,
+        *(option.help for option in PERMISSION_OPTIONS),
         "--results FILE...: for `after`: the result of another target's last apply, or a folder of TARGET.json; used "
         "if that target's registry does not respond; must not be tracked by Git",
     )
@@ -198,11 +177,11 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
 
 def _show_file(args: argparse.Namespace, context: Context) -> int:
     """Print the text of a plan file."""
-    from schemactl.deploy.receipt import PERMISSION_OPTIONS, read_receipt
+    from schemactl.deploy.receipt import read_receipt
 
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
-    plan_options = ("topic", "namespace", *PERMISSION_OPTIONS, "at", "base", "out", "results", "format", "summary")
+    plan_options = ("topic", "namespace", *PERMISSION_NAMES, "at", "base", "out", "results", "format", "summary")
     reject_options(args, context, plan_options, ", not to `plan show`")
     if args.target or args.all_targets:
         raise UsageError("--target applies when a plan is made, not to `plan show`")
@@ -218,13 +197,12 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
 
     The plans of all these namespaces have together the steps of the plan without --namespace. No registry is contacted.
     """
-    from schemactl.deploy.receipt import PERMISSION_OPTIONS
     from schemactl.deploy.target_catalog import select_known_part
 
     # Everything else shapes steps, not the namespaces.
     if args.plan:
         raise UsageError(f"plan namespaces takes no file: {args.plan}", fix="leave it out")
-    step_options = (*PERMISSION_OPTIONS, "out", "results", "summary", "detailed_exitcode")
+    step_options = (*PERMISSION_NAMES, "out", "results", "summary", "detailed_exitcode")
     reject_options(args, context, step_options, ", not to `plan namespaces`")
     selection = TargetSelection.from_arguments(args)
     selection.require_one("plan namespaces", "schemactl plan namespaces --target {}".format)
@@ -310,24 +288,19 @@ class PlanRequest:
         Raises:
             UsageError: if they name something unknown, or a topic that cannot be deleted.
         """
-        from schemactl.deploy.permissions import Permissions
         from schemactl.deploy.target_catalog import rename_catalog, select_known_part
 
         approved, names = target.approved, target.names
         selected = select_known_part(approved.catalog, topics=args.topic, namespaces=args.namespace)
-        soft = _select_deletions(args.allow_delete, approved.catalog, selected, target.context, globs=True)
-        forced = _select_deletions(args.force_delete, approved.catalog, selected, target.context)
-        permissions = Permissions(
-            frozenset(map(names.to_target, soft)),
-            frozenset(map(names.to_target, forced)),
-            relax=args.relax_while_replaying,
-            create_tenants=args.create_tenants,
-            lose=frozenset(list_setting_addresses(args.allow_data_loss, names)),
-            unreadable=frozenset(
-                names.to_target(find(text, approved.catalog, globs=False).name)
-                for text in args.allow_unreadable_messages
-            ),
-        )
+
+        def find_topics(option: PermissionOption, texts: list[str]) -> Iterator[TopicName]:
+            if option.takes == "deletions":
+                topics = _select_deletions(texts, approved.catalog, selected, target.context, globs=option.has_globs)
+            else:
+                topics = [find(text, approved.catalog, globs=False).name for text in texts]
+            return map(names.to_target, topics)
+
+        permissions = read_permissions(args, names, find_topics)
         approved.read_ahead(selected.topics)
         git = rename_catalog(load_catalog(selected), names)
         return cls(
@@ -419,26 +392,6 @@ class PlanRequest:
         return orders
 
 
-def list_setting_addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
-    """Yield the addresses of the settings in `texts`; a declared name is yielded together with its name on the target."""
-    for argument in texts:
-        text, _, setting = argument.rpartition(":")
-        try:
-            name = parse_name(text)
-        except ValueError:
-            name = None
-        row = SETTINGS.get(setting)
-        if name is None or row is None or not (row.path if isinstance(name, NamespaceName) else row.topic_path):
-            raise UsageError(
-                f"--allow-data-loss {argument}: expected a namespace or topic and its setting, such as "
-                f"shop/sales:{next(iter(SETTINGS))}",
-                fix="copy it from the plan, which names the settings that could lose messages",
-            )
-        yield get_setting_address(name, setting)
-        if names.has(name.namespace_name):
-            yield get_setting_address(names.to_target(name), setting)
-
-
 def _select_deletions(
     texts: list[str], git: Catalog, selected: Catalog, context: Context, *, globs: bool = False
 ) -> list[TopicName]:
@@ -504,39 +457,18 @@ def render_plan_file(plan: Plan) -> str:
     return make_plan_report(plan, plan_digest(plan) if plan.steps else "").render()
 
 
-def format_apply_command(plan: Plan, file: str) -> str:
-    """Return the command that applies the plan file, with the permissions that the plan needs."""
-    needed = plan.needs
-    options: Json = {
-        "allow_delete": [name.schema_id for name in sorted(needed.delete)],
-        "force_delete": [name.schema_id for name in sorted(needed.force_delete)],
-        "allow_data_loss": sorted(needed.lose),
-        "allow_unreadable_messages": [name.schema_id for name in sorted(needed.unreadable)],
-        "relax_while_replaying": needed.relax,
-    }
-    return f"schemactl apply {quote(file)}{_format_options(options)}"
-
-
 def format_command_after_merge(receipt: Receipt) -> str:
     """Return the command that applies a proposed plan by its digest, with the options that it was made with."""
     options = {"topic": receipt.scope.topics, "namespace": receipt.scope.namespaces, **asdict(receipt.options)}
     command = f"schemactl apply --target {quote(receipt.target)} --expect-digest {quote(receipt.digest)}"
-    return command + _format_options(options)
-
-
-def _format_options(options: Json) -> str:
-    words = []
-    for name, value in options.items():
-        option = f"--{name.replace('_', '-')}"
-        words += [option] if value is True else [f"{option} {quote(text)}" for text in value or ()]
-    return "".join(f" {word}" for word in words)
+    return command + format_options(options)
 
 
 def reject_options(args: argparse.Namespace, context: Context, names: Iterable[str], ending: str) -> None:
     """Raise UsageError for an option in `names`, which shapes a plan; `ending` says what to do instead."""
     for name in names:
         if getattr(args, name):
-            option = f"--{name.replace('_', '-')}"
+            option = format_option(name)
             # `--skip X` is stored as the topic `!X`.
             if name == "topic" and not any(word.partition("=")[0] == option for word in context.words):
                 option = "--skip"

@@ -5,18 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.plan import (
-    ALLOW_DATA_LOSS,
-    ALLOW_UNREADABLE,
-    CREATE_TENANTS_OPTION,
-    list_setting_addresses,
-    write_plan,
-)
+from schemactl.cli.permission_options import PERMISSION_OPTIONS, read_permissions
+from schemactl.cli.plan import write_plan
 from schemactl.cli.ready_plans import (
     add_apply_options,
     ask_for_confirmation,
@@ -34,6 +29,10 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.plan import Plan
     from schemactl.deploy.rebuild import Lists
+
+
+_SHARED_OPTIONS: Final = ("allow_data_loss", "allow_unreadable_messages", "create_tenants")
+"""The permission options with the same help as those of `plan`."""
 
 
 def configure_rebuild(parser: argparse.ArgumentParser) -> None:
@@ -63,9 +62,7 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
         parser,
         "--force-delete TOPIC...: first delete the topic's current schema: messages written with it can then not be decoded",
         "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE during the uploads",
-        ALLOW_DATA_LOSS,
-        ALLOW_UNREADABLE,
-        CREATE_TENANTS_OPTION,
+        *(option.help for option in PERMISSION_OPTIONS if option.name in _SHARED_OPTIONS),
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
         "--auto-approve, --yes, -y: do not ask before the plan is applied",
     )
@@ -108,7 +105,6 @@ def run_rebuild(args: argparse.Namespace, context: Context) -> int:
 
 def make_rebuild_plan(args: argparse.Namespace, target: OpenTarget, lists: Lists) -> tuple[ReadyPlan, list[str]]:
     """Return the plan, and the sources of its numbers; `lists` come from the file `args.numbers`."""
-    from schemactl.deploy.permissions import Permissions
     from schemactl.deploy.rebuild import find_recorded_lists, make_rebuild, without_versions
     from schemactl.deploy.registry_state import read_registry_state
     from schemactl.deploy.target_catalog import find_scope, rename_catalog, select_applicable, select_known_part
@@ -136,17 +132,11 @@ def make_rebuild_plan(args: argparse.Namespace, target: OpenTarget, lists: Lists
             if text not in known_ids
         }
 
-    deletions = find_names(args.force_delete)
+    permissions = read_permissions(args, target.names, lambda _, texts: find_names(texts))
+    deletions = permissions.force_delete
     for name in deletions:
         if name not in git.topics and name not in lists:
             raise UsageError(f"{name} is to be deleted first, but --topic or --namespace excludes it")
-    permissions = Permissions(
-        force_delete=frozenset(deletions),
-        relax=args.relax_while_replaying,
-        create_tenants=args.create_tenants,
-        lose=frozenset(list_setting_addresses(args.allow_data_loss, target.names)),
-        unreadable=frozenset(find_names(args.allow_unreadable_messages)),
-    )
     plan = make_rebuild(
         read_registry_state(
             target.registry, find_scope(without_versions(select_applicable(git), lists)), deletions=deletions

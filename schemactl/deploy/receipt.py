@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -55,10 +55,6 @@ class PlanOptions:
     allow_unreadable_messages: list[str] = field(default_factory=list)
     relax_while_replaying: bool = False
     create_tenants: bool = False
-
-
-PERMISSION_OPTIONS: Final = tuple(option.name for option in fields(PlanOptions))
-"""The options of `PlanOptions`, as the command line stores them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 from estate import ORDERS, PROJECT, Estate, make_order_info
 from forks import Say, assert_killed, fork_process
 
+from schemactl.cli.permission_options import PERMISSION_OPTIONS
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.deploy.receipt import MAX_SIZE_BYTES
+from schemactl.deploy.permissions import Permissions
+from schemactl.deploy.receipt import MAX_SIZE_BYTES, PlanOptions
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +70,11 @@ def apply_in_vain(shop: Estate, *options: str, code: int) -> tuple[str, str]:
 
 
 # The file
+
+
+def test_the_file_has_every_permission_option() -> None:
+    assert [field.name for field in fields(PlanOptions)] == [option.name for option in PERMISSION_OPTIONS]
+    assert {field.name for field in fields(Permissions)} == {option.attribute for option in PERMISSION_OPTIONS}
 
 
 def test_the_file_has_the_text_and_what_the_plan_was_made_from(estate: Estate) -> None:
