@@ -19,7 +19,7 @@ from typing import Any, TextIO, cast
 from schemactl.cli.context import Context, print_error
 from schemactl.cli.parser import COMMANDS, build_parser, expand_help, find_command, load_command
 from schemactl.core.deadline import PARALLEL, run_within
-from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, SchemactlError, UsageError
 from schemactl.core.terminal import CleanStream, is_color_enabled
 
 __all__ = ["COMMANDS", "Context", "build_parser", "main"]
@@ -116,14 +116,14 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         # The reader of the output has ended, as in `schemactl log | head`.
         _discard_output()
-        return 1
+        return ExitCode.ERROR
     except OSError as error:
         _print_traceback(debug=debug)
         # Commands raise a SchemactlError for the problems that they expect; a full disk can happen to all of them.
         path = f"{error.filename}: " if error.filename else ""
         print(f"schemactl: {path}{error.strerror or error}", file=sys.stderr)
         _discard_output()
-        return 1
+        return ExitCode.ERROR
     return code
 
 

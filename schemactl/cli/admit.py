@@ -15,7 +15,7 @@ from schemactl.cli.schema_input import add_schema_arguments, has_schema, read_sc
 from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
 from schemactl.core.catalog import Catalog, Client, Topic
-from schemactl.core.errors import NEGATIVE, RegistryError, SchemaRejected, UsageError
+from schemactl.core.errors import ExitCode, RegistryError, SchemaRejected, UsageError
 from schemactl.core.json_values import client_value
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
@@ -126,7 +126,7 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
         )
     else:
         context.report(_render_decision(question, decision, args.role))
-    return 0 if decision.allowed else NEGATIVE
+    return 0 if decision.allowed else ExitCode.NEGATIVE
 
 
 def _print_matrix(args: argparse.Namespace, context: Context) -> int:
@@ -176,7 +176,7 @@ def _print_matrix(args: argparse.Namespace, context: Context) -> int:
         )
     else:
         context.report(_render_matrix(git.name, entries, rules))
-    return 0 if all(entry.decision.allowed for entry in entries if entry.client) else NEGATIVE
+    return 0 if all(entry.decision.allowed for entry in entries if entry.client) else ExitCode.NEGATIVE
 
 
 class _Question(NamedTuple):

@@ -42,7 +42,7 @@ from schemactl.cli.target_selection import (
     select_exit_code,
 )
 from schemactl.cli.topic_selection import resolve_relative_path
-from schemactl.core.errors import NEGATIVE, SchemactlError, StalePlan, UsageError
+from schemactl.core.errors import ExitCode, SchemactlError, StalePlan, UsageError
 from schemactl.core.terminal import clean, paint_diff
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
         if must_not_apply(plan, args):
             restore_leftover_topics(plan, ready.target.registry)
             record_not_applied(ready)
-            codes.append(NEGATIVE)
+            codes.append(ExitCode.NEGATIVE)
         else:
             remaining.append(ready)
     with_steps = [ready for ready in remaining if ready.plan.steps]
@@ -145,7 +145,7 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
         if not ask_for_confirmation(args):
             for ready in remaining:
                 record_not_applied(ready)
-            return [*codes, SchemactlError.exit_code]
+            return [*codes, ExitCode.ERROR]
         # The registry may have changed while the user read the plan.
         remaining = [replace(ready, is_current=False) for ready in remaining]
     return [*codes, *carry_out(remaining, args, context)]

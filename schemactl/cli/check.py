@@ -14,7 +14,7 @@ from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import Outputs, add_formats, parse_outputs, render_check_error, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths
 from schemactl.core.deadline import DEFAULT_S
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, UsageError
 from schemactl.core.terminal import render_file_diff
 from schemactl.core.wording import format_count
 from schemactl.report import CHECK_FORMATS, render_check
@@ -119,14 +119,14 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
     context.deadline.begin("writing the report")
     write_report(partial(render_check, report, notes=args.notes, folder=context.top), outputs, context)
     if report.is_partial:
-        return SchemactlError.exit_code
+        return ExitCode.ERROR
     is_failing = report.count("error") > 0
     if args.strict:
         # Warnings that only announce how later changes are judged do not fail.
         is_failing |= any(
             finding.severity == "warning" and finding.rule not in GATE_RULES for finding in report.findings
         )
-    return NEGATIVE if is_failing else 0
+    return ExitCode.NEGATIVE if is_failing else 0
 
 
 def _fix(request: CheckRequest, args: argparse.Namespace, context: Context, outputs: Outputs) -> CheckReport:

@@ -12,7 +12,7 @@ from schemactl.cli.parser import add_format, add_options, add_timeout, make_numb
 from schemactl.cli.target_selection import choose_target
 from schemactl.cli.topic_selection import TOPIC_HELP, add_selection, find
 from schemactl.core.catalog import Client, Topic, select_target_topics
-from schemactl.core.errors import NEGATIVE, UsageError, did_you_mean
+from schemactl.core.errors import ExitCode, UsageError, did_you_mean
 from schemactl.core.json_values import client_value
 from schemactl.core.names import TopicName, select_known_topics
 from schemactl.core.terminal import format_table, on_one_line
@@ -126,7 +126,7 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
                         f"{on_one_line(subscription)} has {format_count(backlog, 'message')} left to read"
                     )
     _print_clients(context, args.format, target.target, clients_by_topic, target_names, complaints)
-    return NEGATIVE if complaints else 0
+    return ExitCode.NEGATIVE if complaints else 0
 
 
 def _match_connections(topic: Topic, target: Target, connected: TopicClients) -> list[_ConnectedClient]:

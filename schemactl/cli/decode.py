@@ -29,7 +29,7 @@ from schemactl.cli.reading_setup import (
 )
 from schemactl.cli.target_selection import has_target_option
 from schemactl.cli.topic_selection import PART_HELP, choose, find_version, parse_version_bytes, resolve_relative_path
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, SchemactlError, UsageError
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_version, format_version_numbers
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class VersionNotRegistered(SchemactlError):
     """The registry of the target has no version with the number of the message."""
 
-    exit_code = NEGATIVE
+    exit_code = ExitCode.NEGATIVE
 
 
 _DECODE_EPILOG: Final = """\
@@ -191,7 +191,7 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
             )
         else:
             print(f"schemactl: {topic.name}, {writer_text}: {error.reason}", file=sys.stderr)
-        return NEGATIVE
+        return ExitCode.NEGATIVE
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
     context.say(f"{topic.name}, {f'kind {writer_kind}, ' if writer_kind else ''}written with {writer_text}")
@@ -327,7 +327,7 @@ def _decode_container(args: argparse.Namespace, context: Context, path: Path) ->
                 print(json.dumps(to_json(codec.decode_one(payload, 0)), ensure_ascii=False))
             except Unreadable as error:
                 print(f"schemactl: {args.file}, record {number}: {error.reason}", file=sys.stderr)
-                exit_code = NEGATIVE
+                exit_code = ExitCode.NEGATIVE
     except CodecError as error:
         raise SchemactlError(f"{args.file}: {error}") from None
     return exit_code

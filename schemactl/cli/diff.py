@@ -14,7 +14,7 @@ from schemactl.cli.revisions import is_range, read_revision
 from schemactl.cli.show import reason_value
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.cli.topic_selection import add_filters, find_number_in_force
-from schemactl.core.errors import CHANGES, UsageError
+from schemactl.core.errors import ExitCode, UsageError
 from schemactl.core.findings import Breakage, Direction, Incompatibility
 from schemactl.core.names import find_matching_topics, format_kind_name
 from schemactl.core.schema import find_by_number
@@ -99,7 +99,7 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
             context.report(changes.render_revision_text(revision, color=context.color))
         if error:
             raise error
-        return CHANGES if args.detailed_exitcode and revision.subjects else 0
+        return ExitCode.CHANGES if args.detailed_exitcode and revision.subjects else 0
     if args.topic or args.namespace:
         raise UsageError("--topic, --namespace and --skip select among all topics, and cannot be combined with TOPIC")
     name, at, range_ = args.old.rpartition("@")
@@ -149,7 +149,7 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
                 part_name = f"{topic.name.topic}{f'#{topic.kind}' if topic.kind else ''}"
                 older, newer = (quote(f"{part_name}@{number}") for number in numbers[-2:])
                 context.say(f"the two newest versions: `schemactl diff {older} {newer}`")
-    return CHANGES if args.detailed_exitcode and not are_same else 0
+    return ExitCode.CHANGES if args.detailed_exitcode and not are_same else 0
 
 
 def _choose_sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:

@@ -21,7 +21,7 @@ from schemactl.cli.report_files import (
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.target_selection import OpenTarget, TargetSelection, add_targets, open_targets
 from schemactl.cli.topic_selection import add_filters
-from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, SchemactlError, UsageError
 from schemactl.report import TARGET_FORMATS
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
             # The JSON has the version numbers of every topic.
             document = target_report, make_drift_document(report, namespaces) if has_json else {}
             if any(not topic.recorded for topic in report.number_mismatches):
-                return document, NEGATIVE
-            return document, CHANGES if report.has_drift and args.detailed_exitcode else 0
+                return document, ExitCode.NEGATIVE
+            return document, ExitCode.CHANGES if report.has_drift and args.detailed_exitcode else 0
 
         documents, codes = make_target_reports("drift", results, make_document)
         write_target_reports(documents, outputs, context)

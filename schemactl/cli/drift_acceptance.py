@@ -14,7 +14,7 @@ from schemactl.cli.target_drifts import DriftRequest, DriftScope, read_last_appl
 from schemactl.cli.target_selection import ChosenTarget, TargetSelection, open_targets
 from schemactl.cli.waive import parse_last_day
 from schemactl.core.catalog import select_part
-from schemactl.core.errors import NEGATIVE, UsageError
+from schemactl.core.errors import ExitCode, UsageError
 from schemactl.core.project import Target
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count, format_version_numbers
@@ -64,7 +64,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         written_paths = write_numbers(numbers, Path(place.top)) if numbers != old_numbers else []
         is_approved = numbers == recorded or not (recorded or numbers.topics or numbers.accepted or numbers.brokers)
         _print_acceptance(acceptance, written_paths, target, is_approved=is_approved)
-    return NEGATIVE if acceptance.left_out else 0
+    return ExitCode.NEGATIVE if acceptance.left_out else 0
 
 
 def _read_old_numbers(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:

@@ -19,7 +19,7 @@ from schemactl.cli.states import States
 from schemactl.cli.topic_selection import PART_HELP, resolve_output_file
 from schemactl.core import atomic_files
 from schemactl.core.catalog import Topic
-from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.json_values import json_text
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
@@ -227,7 +227,7 @@ def _check_version(
                 "  Fix: declare `protobuf: {rendering: python}` if its producers use Python, or send the registered text: "
                 "`schemactl docs protobuf-forms`"
             )
-            return NEGATIVE
+            return ExitCode.NEGATIVE
         docs = "" if has_same_text(expected, info) else "; docs, aliases or properties differ, which makes no version"
         print(f"{name} and {args.class_} are one version{docs}.")
         return 0
@@ -236,7 +236,7 @@ def _check_version(
     new = Side(topic, "", None, args.class_, args.class_, info)
     print("\n".join(render_differences(old, new, color=context.color)))
     print(f"\n{name} and {args.class_} are two versions.")
-    return NEGATIVE
+    return ExitCode.NEGATIVE
 
 
 def _write_definition(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:

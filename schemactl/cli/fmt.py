@@ -11,7 +11,7 @@ from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.lint import choose_files
 from schemactl.cli.parser import add_options
-from schemactl.core.errors import NEGATIVE, DeclarationError, UsageError
+from schemactl.core.errors import DeclarationError, ExitCode, UsageError
 from schemactl.core.terminal import render_file_diff
 from schemactl.core.wording import format_count
 
@@ -92,4 +92,4 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         raise DeclarationError(formatted.problems)
     if formatted.refused:
         return _BUG
-    return NEGATIVE if changed_count and is_check else 0
+    return ExitCode.NEGATIVE if changed_count and is_check else 0

@@ -18,7 +18,7 @@ from schemactl.cli.states import States
 from schemactl.cli.target_selection import add_target, choose_approved_target
 from schemactl.cli.topic_selection import VERSION_HELP, add_filters, resolve_output_file, select_readable
 from schemactl.core.catalog import Catalog
-from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, join_first
+from schemactl.core.errors import DeclarationError, ExitCode, SchemactlError, UsageError, join_first
 from schemactl.core.project import ClassKind, Generate, Project
 from schemactl.core.wording import format_count
 
@@ -212,7 +212,7 @@ def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, 
 class ContentRejected(SchemactlError):
     """`check` rejects content that the package would have."""
 
-    exit_code = NEGATIVE
+    exit_code = ExitCode.NEGATIVE
 
 
 def _list_pending_versions(package: GeneratedPackage, merged: Merged, context: Context, *, staged: bool) -> None:
@@ -385,7 +385,7 @@ def _check(package: GeneratedPackage, maker: PackageMaker) -> int:
         print(f"{ref} has new commits since this branch was created. Run `git merge {quote(ref)}`, then `{command}`.")
     else:
         print(f"Run `{command}`, and commit what it writes.")
-    return NEGATIVE
+    return ExitCode.NEGATIVE
 
 
 def _write(package: GeneratedPackage, maker: PackageMaker, earlier: Manifest | None) -> int:

@@ -13,7 +13,7 @@ from schemactl.cli.context import Context, print_error
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, parse_outputs, render_check_error, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths, select_readable
-from schemactl.core.errors import NEGATIVE, HistoryError
+from schemactl.core.errors import ExitCode, HistoryError
 from schemactl.core.wording import format_count
 from schemactl.report import CHECK_FORMATS, render_check
 
@@ -75,7 +75,7 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     write_report(partial(render_check, report), outputs, context)
     if error:
         return print_error(error)
-    return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
+    return ExitCode.NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
 
 
 def choose_files(args: argparse.Namespace, context: Context) -> tuple[Files, Project, str]:

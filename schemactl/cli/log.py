@@ -19,7 +19,7 @@ from schemactl.cli.topic_selection import (
     resolve_relative_path,
 )
 from schemactl.core.catalog import Catalog, Topic
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value, to_json
 from schemactl.core.names import format_kind_name
 from schemactl.core.schema import find_by_number
@@ -153,7 +153,7 @@ def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
     if not writers:
         where = f"of {args.topic}" if args.topic else "of a topic in the approved history"
         context.say(f"{args.file}: its schema, {describe_record(definition)}, is not a version {where}")
-    return 0 if writers else NEGATIVE
+    return 0 if writers else ExitCode.NEGATIVE
 
 
 def _print_version(topic: Topic, version: SchemaVersion, form: str, context: Context) -> None:
@@ -225,7 +225,7 @@ def _print_log_on_target(
         if misread:
             blocks.append(render_misread_topics(misread, target=target.name, color=context.color))
         context.report("\n\n".join(blocks))
-    return NEGATIVE if misread else 0
+    return ExitCode.NEGATIVE if misread else 0
 
 
 def _render_log(history: History, topic: Topic, *, color: bool) -> str:

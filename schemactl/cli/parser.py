@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from schemactl.core.deadline import MAX_PARALLEL, PARALLEL
-from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
+from schemactl.core.errors import ExitCode, SchemactlError, did_you_mean
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
@@ -89,15 +89,11 @@ _MAX_DIGITS: Final = 18
 
 _MAX_TIMEOUT_S: Final = 1_000_000.0
 
-_EXIT_CODES: Final = """\
+_EXIT_CODES: Final = "\n".join(f"  {code:<5}{code.meaning}" for code in sorted(ExitCode))
+
+_EPILOG: Final = f"""\
 exit codes:
-  0    fine: nothing to do, or done
-  1    an error: the message says why
-  2    there are changes, only with --detailed-exitcode
-  3    partly applied
-  4    stale plan
-  64   wrong usage
-  100  findings, and every other negative result
+{_EXIT_CODES}
 
 examples:
   schemactl init                       start a project here
@@ -128,7 +124,7 @@ def build_parser(commands: Sequence[str], arguments: Sequence[str] = ()) -> Pars
 
     `arguments` is the command line that will be parsed: help and messages depend on it.
     """
-    parser = _CommandLine(prog="schemactl", usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...", epilog=_EXIT_CODES)
+    parser = _CommandLine(prog="schemactl", usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...", epilog=_EPILOG)
     parser.shows_all = not commands and "--all" in arguments
     add_global_options(parser)
     parser.add_argument("--all", action="store_true", help="with --help: list every command")
@@ -174,7 +170,7 @@ class Parser(argparse.ArgumentParser):
         ]
         usage = self.usage or " ".join(("%(prog)s [OPTION]...", *names))
         sys.stderr.write(f"usage: {usage % {'prog': self.prog}}, see `{self.prog} --help`\n")
-        self.exit(UsageError.exit_code, f"{self.prog}: error: {message}\n")
+        self.exit(ExitCode.WRONG_USAGE, f"{self.prog}: error: {message}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse `args`; report an unknown option before argparse reports the arguments that are missing because of it."""

@@ -44,7 +44,7 @@ from schemactl.cli.target_selection import (
 from schemactl.cli.topic_selection import add_filters, find, resolve_output_file, resolve_relative_path
 from schemactl.cli.waiting_topics import find_waiting_topics
 from schemactl.core.catalog import Catalog, list_namespaces
-from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, join_first
+from schemactl.core.errors import ExitCode, HistoryError, InvalidSchema, SchemactlError, UsageError, join_first
 from schemactl.core.names import TopicName, find_matching_topics, format_kind_name, is_glob, select_known_topics
 from schemactl.core.wording import format_count
 from schemactl.report import TARGET_FORMATS
@@ -164,9 +164,9 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
         if plan.steps:
             digest = json_value["digest"] if has_json else plan_digest(plan)
         make_target_report = make_short_plan_report if args.summary else make_plan_report
-        code = CHANGES if plan.steps and args.detailed_exitcode else 0
+        code = ExitCode.CHANGES if plan.steps and args.detailed_exitcode else 0
         if plan.leaves_out or plan.misread:
-            code = NEGATIVE
+            code = ExitCode.NEGATIVE
         return (make_target_report(plan, digest), json_value), code
 
     with make_plans(selection, args, context) as (targets, plans_by_target):
@@ -188,8 +188,8 @@ def _show_file(args: argparse.Namespace, context: Context) -> int:
     receipt = read_receipt(resolve_relative_path(args.plan, context))
     context.report(receipt.text)
     if receipt.left_out or receipt.misread:
-        return NEGATIVE
-    return CHANGES if receipt.steps and args.detailed_exitcode else 0
+        return ExitCode.NEGATIVE
+    return ExitCode.CHANGES if receipt.steps and args.detailed_exitcode else 0
 
 
 def _list_namespaces(args: argparse.Namespace, context: Context) -> int:

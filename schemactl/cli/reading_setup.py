@@ -13,7 +13,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, make_number_type
 from schemactl.cli.target_selection import ChosenTarget, add_target, choose_approved_target
 from schemactl.core.catalog import Topic
-from schemactl.core.errors import NEGATIVE, RegistryError, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, RegistryError, SchemactlError, UsageError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions
 
@@ -39,7 +39,7 @@ NESTING_DEPTHS: Final = (64, 32, 16, 8, 4, 2, 1)
 class NumbersContradicted(SchemactlError):
     """The registry contradicts the record of its version numbers, so messages would be decoded with the wrong schema."""
 
-    exit_code = NEGATIVE
+    exit_code = ExitCode.NEGATIVE
 
 
 def add_numbers_of(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from schemactl.cli.context import BAR_COLUMNS, Context, describe_progress, rende
 from schemactl.cli.parallel_targets import run_in_parallel
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.core.deadline import Deadline, OutOfTime
-from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
+from schemactl.core.errors import ExitCode, SchemactlError, UsageError
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
 
 if TYPE_CHECKING:
@@ -180,14 +180,14 @@ def _print_result(result: ApplyResult | SchemactlError, ready: ReadyPlan) -> int
         context.report(subject + render_result(result, color=context.color))
     if result.failure is not None:
         if result.is_stale or not result.done:
-            return StalePlan.exit_code if result.is_stale else result.failure.exit_code
-        return PartlyApplied.exit_code
+            return ExitCode.STALE_PLAN if result.is_stale else result.failure.exit_code
+        return ExitCode.PARTLY_APPLIED
     if plan.misread and plan.steps:
         context.report("\n" + render_misread_topics(plan.misread, target=plan.origin.target, color=context.color))
-        return PartlyApplied.exit_code
+        return ExitCode.PARTLY_APPLIED
     if plan.leaves_out:
-        return PartlyApplied.exit_code
-    return NEGATIVE if plan.misread else 0
+        return ExitCode.PARTLY_APPLIED
+    return ExitCode.NEGATIVE if plan.misread else 0
 
 
 def ask_for_confirmation(args: argparse.Namespace) -> bool:

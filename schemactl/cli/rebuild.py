@@ -22,7 +22,7 @@ from schemactl.cli.ready_plans import (
 )
 from schemactl.cli.target_selection import OpenTarget, TargetSelection, open_targets
 from schemactl.cli.topic_selection import add_selection, find, resolve_relative_path
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, UsageError
 from schemactl.core.names import TopicName, select_topics
 
 if TYPE_CHECKING:
@@ -92,14 +92,14 @@ def run_rebuild(args: argparse.Namespace, context: Context) -> int:
             write_plan(plan, args, context)
             if plan.steps:
                 print(f"Digest: {plan_digest(plan)}")
-            return NEGATIVE if plan.misread or plan.leaves_out else 0
+            return ExitCode.NEGATIVE if plan.misread or plan.leaves_out else 0
         if must_not_apply(plan, args):
             restore_leftover_topics(plan, target.registry)
             record_not_applied(ready)
-            return NEGATIVE
+            return ExitCode.NEGATIVE
         if plan.steps and not args.auto_approve and not ask_for_confirmation(args):
             record_not_applied(ready)
-            return SchemactlError.exit_code
+            return ExitCode.ERROR
         return carry_out([ready], args, context)[0]
 
 

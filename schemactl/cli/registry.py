@@ -14,7 +14,7 @@ from schemactl.cli.schema_input import add_schema_arguments, has_schema, read_sc
 from schemactl.cli.show import definition_value, print_definition
 from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import choose, find
-from schemactl.core.errors import NEGATIVE, InvalidSchema, NotPermitted, RegistryError, SchemaRejected, UsageError
+from schemactl.core.errors import ExitCode, InvalidSchema, NotPermitted, RegistryError, SchemaRejected, UsageError
 from schemactl.core.findings import Answer, Breakage, Outcome
 from schemactl.core.json_values import breakage_value
 from schemactl.core.names import TopicName
@@ -227,7 +227,7 @@ def _upload(topic: _RegistryTopic) -> int:
             f"{topic.name}: not uploaded\n  {problem}\n  Fix: correct the definition, or store it anyway with --force"
         )
         topic.show(text, stored=False, version=None, outcome="refused", message=problem)
-        return NEGATIVE
+        return ExitCode.NEGATIVE
     # A role that may only produce can neither see nor repair the strategy.
     with suppress(NotPermitted):
         _restore_strategy(topic)
@@ -237,7 +237,7 @@ def _upload(topic: _RegistryTopic) -> int:
     except SchemaRejected as rejection:
         text = f"{topic.name}: {rejection.outcome}, nothing was stored\n  the registry answers: {_first_line(rejection.message)}"
         topic.show(text, stored=False, version=None, outcome=rejection.outcome, message=rejection.message)
-        return NEGATIVE
+        return ExitCode.NEGATIVE
     is_new = number not in old_numbers
     outcome_text = "stored as" if is_new else "nothing was stored: it equals"
     text = f"{topic.name}: {outcome_text} version {number} in {topic.target}"
@@ -335,7 +335,7 @@ def _test_upload(topic: _RegistryTopic) -> int:
         data=[breakage_value(breakage) for breakage in breakages],
         wedges=wedge_problem or None,
     )
-    return 0 if is_compatible and not wedge_problem else NEGATIVE
+    return 0 if is_compatible and not wedge_problem else ExitCode.NEGATIVE
 
 
 def _describe_breakage(breakage: Breakage) -> str:

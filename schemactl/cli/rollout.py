@@ -13,7 +13,7 @@ from schemactl.cli.parser import add_format, add_options, add_timeout
 from schemactl.cli.reading_setup import read_setup
 from schemactl.cli.topic_selection import PART_HELP
 from schemactl.core.deadline import DEFAULT_S
-from schemactl.core.errors import NEGATIVE, UsageError, did_you_mean
+from schemactl.core.errors import ExitCode, UsageError, did_you_mean
 from schemactl.core.json_values import client_value
 from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
 from schemactl.core.terminal import get_definition_stream
@@ -119,7 +119,7 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
         print("\n".join(map(render_rollout_markdown, made_plans)), file=get_definition_stream(sys.stdout))
     else:
         context.report("\n\n".join(map(render_rollout_text, made_plans)))
-    return NEGATIVE if any(plan.order == "no safe order" for plan in made_plans) else 0
+    return ExitCode.NEGATIVE if any(plan.order == "no safe order" for plan in made_plans) else 0
 
 
 def _rollout_value(rollout: Rollout) -> dict[str, Any]:

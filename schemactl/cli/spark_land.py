@@ -19,7 +19,7 @@ from schemactl.cli.spark_messages import (
     resolve_path,
 )
 from schemactl.core.atomic_files import reject_links
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, SchemactlError, UsageError
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
         )
     else:
         context.report(_render_landing(subject, landed, out, took_s, rejected_path=rejected_path))
-    return NEGATIVE if args.strict and landed.rejected else 0
+    return ExitCode.NEGATIVE if args.strict and landed.rejected else 0
 
 
 def choose_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) -> str:

@@ -17,7 +17,7 @@ from schemactl.cli.spark_messages import (
     render_counts,
     resolve_path,
 )
-from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
+from schemactl.core.errors import DeclarationError, ExitCode, SchemactlError, UsageError
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     else:
         context.report(_render_verification(subject, verified, args))
         context.note(*(f"version {number}: {absent.text}" for number, absent in absent_fields))
-    return NEGATIVE if lost else 0
+    return ExitCode.NEGATIVE if lost else 0
 
 
 def _read_candidate(subject: TopicOfMessages, context: Context) -> dict[str, SchemaInfo]:

@@ -15,7 +15,7 @@ from schemactl.cli.report_files import Render, add_formats, parse_outputs, write
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.target_selection import ChosenTarget, OpenTarget, TargetSelection, add_targets, open_targets
 from schemactl.cli.waiting_topics import find_waiting_topics
-from schemactl.core.errors import CHANGES, SchemactlError
+from schemactl.core.errors import ExitCode, SchemactlError
 from schemactl.core.schema import get_live_versions
 from schemactl.report import STATUS_FORMATS, render_status
 
@@ -121,8 +121,8 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
         report = StatusReport(int(time.time()), tuple(statuses), latest)
         write_report(partial(render_status, report, all_topics=args.all_topics), outputs, context)
     if report.known != report.targets:
-        return SchemactlError.exit_code
-    return CHANGES if args.detailed_exitcode and any(status.is_changed for status in report.known) else 0
+        return ExitCode.ERROR
+    return ExitCode.CHANGES if args.detailed_exitcode and any(status.is_changed for status in report.known) else 0
 
 
 def _select_targets(args: argparse.Namespace) -> TargetSelection:

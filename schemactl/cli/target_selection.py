@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_options
 from schemactl.core.catalog import Catalog, list_namespaces
-from schemactl.core.errors import HistoryError, MissingCredentials, SchemactlError, UsageError
+from schemactl.core.errors import ExitCode, HistoryError, MissingCredentials, SchemactlError, UsageError
 from schemactl.core.names import NamespaceName, TargetNames, TopicName
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 
 TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
-
-_EXIT_CODES_WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
 
 _TENANT_OF_EVERY_CLUSTER: Final = "public"
 
@@ -371,7 +369,7 @@ class OpenTargets:
 
     def exit_code(self, codes: Iterable[int]) -> int:
         """Return the worst of `codes`; a skipped target counts as an error."""
-        return select_exit_code([*codes, *[SchemactlError.exit_code] * self.left_out])
+        return select_exit_code([*codes, *[ExitCode.ERROR] * self.left_out])
 
 
 class TargetSelection(NamedTuple):
@@ -422,7 +420,7 @@ class TargetSelection(NamedTuple):
 
 def select_exit_code(codes: Iterable[int]) -> int:
     """Return the worst of the exit codes, or 0 without codes."""
-    return min(codes, key=_EXIT_CODES_WORST_FIRST.index, default=0)
+    return min(codes, key=[*ExitCode].index, default=ExitCode.SUCCESS)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.extract import CLASS_HELP, add_class_options, extract_schema, follow_type, require_kind
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.topic_selection import PART_HELP, find_part
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError, did_you_mean
+from schemactl.core.errors import ExitCode, SchemactlError, UsageError, did_you_mean
 from schemactl.core.names import TopicName, find_matching_topics, find_topic
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.core.terminal import on_one_line
@@ -122,7 +122,7 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
         context.report_json(**_verdict_value(verdict))
     else:
         context.report("\n".join(_render_verdict(verdict)))
-    return NEGATIVE if verdict.failed_roles else 0
+    return ExitCode.NEGATIVE if verdict.failed_roles else 0
 
 
 def _read_git_contract(args: argparse.Namespace, context: Context) -> Contract:

@@ -2,34 +2,51 @@
 
 Findings are values, problems are exceptions, bugs are tracebacks:
 
-    SchemactlError               exit 1   a problem that the user can repair
-    ├── UsageError               exit 64  the command line is not valid
-    ├── DeclarationError         exit 1   the problems in the user's files, all of a run together
-    ├── InvalidSchema            exit 1   a schema definition that does not parse
-    │   └── DependsOnProtoc      exit 1   a definition that another release of protoc may accept
-    ├── MissingProject           exit 1   there is no project file
-    ├── HistoryError             exit 1   Git does not show which schemas were approved
-    ├── RegistryError            exit 1   the registry did not respond, or not as expected
-    │   ├── UnusableCredentials  exit 1   the credentials of a target are rejected, or cannot be fetched
-    │   │   └── MissingCredentials  exit 1   they are missing
-    │   ├── NotPermitted         exit 1   the role does not have the permission
-    │   └── SchemaRejected       exit 1   the registry rejected an upload or a connection
-    ├── StalePlan                exit 4   the registry has changed since the plan was made
-    └── PartlyApplied            exit 3   a step failed after others were applied
+    SchemactlError                  a problem that the user can repair
+    ├── UsageError                  the command line is not valid
+    ├── DeclarationError            the problems in the user's files, all of a run together
+    ├── InvalidSchema               a schema definition that does not parse
+    │   └── DependsOnProtoc         a definition that another release of protoc may accept
+    ├── MissingProject              there is no project file
+    ├── HistoryError                Git does not show which schemas were approved
+    ├── RegistryError               the registry did not respond, or not as expected
+    │   ├── UnusableCredentials     the credentials of a target are rejected, or cannot be fetched
+    │   │   └── MissingCredentials  they are missing
+    │   ├── NotPermitted            the role does not have the permission
+    │   └── SchemaRejected          the registry rejected an upload or a connection
+    ├── StalePlan                   the registry has changed since the plan was made
+    └── PartlyApplied               a step failed after others were applied
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Self
 
 from schemactl.core.terminal import on_one_line
 
-CHANGES = 2
-"""The exit code for changes, only with --detailed-exitcode."""
 
-NEGATIVE = 100
-"""The exit code for findings and every other negative answer."""
+class ExitCode(IntEnum):
+    """The exit codes, the worst first, each with its `meaning`: of several results of a command, the worst counts."""
+
+    meaning: str
+
+    WRONG_USAGE = 64, "wrong usage"
+    ERROR = 1, "an error: the message says why"
+    PARTLY_APPLIED = 3, "partly applied"
+    STALE_PLAN = 4, "stale plan"
+    NEGATIVE = 100, "findings, and every other negative result"
+    CHANGES = 2, "there are changes, only with --detailed-exitcode"
+    SUCCESS = 0, "fine: nothing to do, or done"
+
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """Make the member of a row above."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,7 +92,7 @@ class Problem:
 class SchemactlError(Exception):
     """A problem that the user can repair: one sentence, and the next step in `fix`, or ""."""
 
-    exit_code = 1
+    exit_code: int = ExitCode.ERROR
 
     def __init__(self, message: str, *, fix: str = "", source: Source | None = None) -> None:
         super().__init__(message)
@@ -91,7 +108,7 @@ class SchemactlError(Exception):
 class UsageError(SchemactlError):
     """The command line is not valid."""
 
-    exit_code = 64
+    exit_code = ExitCode.WRONG_USAGE
 
 
 class DeclarationError(SchemactlError):
@@ -151,13 +168,13 @@ class SchemaRejected(RegistryError):
 class StalePlan(SchemactlError):
     """The registry has changed since the plan was made."""
 
-    exit_code = 4
+    exit_code = ExitCode.STALE_PLAN
 
 
 class PartlyApplied(SchemactlError):
     """A step of a plan failed after others were applied."""
 
-    exit_code = 3
+    exit_code = ExitCode.PARTLY_APPLIED
 
 
 def find_close_match(text: str, known: Iterable[str], *, likeness: float = 0.65) -> str | None:

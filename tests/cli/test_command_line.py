@@ -22,6 +22,8 @@ from command import process
 
 from schemactl import cli
 from schemactl.cli.parser import COMMANDS, EVERYDAY, GROUPS
+from schemactl.cli.target_selection import select_exit_code
+from schemactl.core.errors import ExitCode
 from schemactl.core.terminal import count_columns, format_table, wrap_text
 
 pytestmark = pytest.mark.slow
@@ -397,6 +399,17 @@ def test_debug_shows_git_commands_and_where_a_problem_comes_from(shop_folder: Pa
     assert "debug: " in done.err
     assert " s: git " in done.err.replace("/usr/bin/", "")
     assert "Traceback" in done.err
+
+
+def test_the_worst_of_several_exit_codes_counts() -> None:
+    assert [*ExitCode] == [64, 1, 3, 4, 100, 2, 0]
+    assert select_exit_code([0, 2, 100]) == 100
+    assert select_exit_code([]) == 0
+
+
+def test_design_lists_every_exit_code() -> None:
+    design = (Path(__file__).parents[2] / "DESIGN.md").read_text(encoding="utf-8")
+    assert [int(code) for code in re.findall(r"^\| (\d+) \| ", design, re.MULTILINE)] == sorted(ExitCode)
 
 
 if __name__ == "__main__":
