@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from command import schemactl
@@ -33,10 +35,9 @@ BROKEN_FILES: dict[str, Files] = {
 }
 
 
-@pytest.fixture(params=BROKEN_FILES)
-def broken_shop(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
-    """A repository with a compatible change of the topic `good`, and a topic `other` that this change breaks."""
-    scratch = Scratch(tmp_path / "shop")
+def make_shop(path: Path, broken: Files) -> Scratch:
+    """Make a repository with a compatible change of the topic `good`, and a topic `other` that this change breaks."""
+    scratch = Scratch(path)
     scratch.commit(
         {
             "schemactl.yaml": PROJECT,
@@ -48,21 +49,77 @@ def broken_shop(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
         }
     )
     scratch.flush()
-    scratch.write({"topics/good.avsc": write_record(ID, OPTIONAL), **BROKEN_FILES[request.param]})
+    scratch.write({"topics/good.avsc": write_record(ID, OPTIONAL), "README.md": "Text.\n", **broken})
     return scratch
 
 
-def test_commands_on_another_topic_succeed_and_list_what_is_broken(broken_shop: Scratch) -> None:
-    for command in ("check", "lint", "diff", "generate"):
-        printed = schemactl(broken_shop.path, command, "--topic", "good")
-        assert "not requested, and it cannot be read: topics/" in printed.out + printed.err, command
-    assert "not requested" in schemactl(broken_shop.path, "graph", "good").err
-    for arguments in (("diff", "good"), ("log", "good"), ("show", "good@work"), ("fmt", "--check", "topics/good.yaml")):
-        schemactl(broken_shop.path, *arguments)
+@pytest.fixture(params=BROKEN_FILES)
+def broken_shop(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
+    """A shop for one test, which may change it."""
+    return make_shop(tmp_path / "shop", BROKEN_FILES[request.param])
 
 
-def test_a_whole_check_judges_the_other_topic_and_exits_with_1(broken_shop: Scratch) -> None:
-    printed = schemactl(broken_shop.path, "check", "--format", "json", code=1)
+@pytest.fixture(scope="module", params=BROKEN_FILES)
+def unchanged_shop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Scratch:
+    """A shop that no test changes."""
+    return make_shop(tmp_path_factory.mktemp("broken") / "shop", BROKEN_FILES[request.param])
+
+
+class CommandCase(NamedTuple):
+    """Commands on the shop, their exit code, a pattern of standard output, and a part of standard error."""
+
+    commands: Sequence[str]
+    code: int = 0
+    out: str = ""
+    err: str = ""
+
+
+COMMANDS = {
+    "a check of another topic lists what is broken": CommandCase(
+        ["check --topic good"], out="not requested, and it cannot be read: topics/",
+    ),
+    "commands on another topic list what is broken": CommandCase(
+        ["lint --topic good", "diff --topic good", "graph good"], err="not requested, and it cannot be read: topics/",
+    ),
+    "commands that read only another topic succeed": CommandCase(
+        ["diff good", "log good", "show good@work", "fmt --check topics/good.yaml"]
+    ),
+    "files select the topics that they declare or define": CommandCase(
+        [
+            "check topics/good.avsc", "check topics/good.yaml", "check {shop}/topics/good.avsc README.md",
+            "-C {shop}/topics check good.avsc",
+        ],
+        out="1 topic checked",
+    ),
+    "lint takes the same files": CommandCase(
+        ["lint topics/good.avsc", "lint topics/good.yaml", "lint {shop}/topics/good.avsc README.md"]
+    ),
+    "a file of no topic selects none": CommandCase(
+        ["check README.md"], err="README.md: no selected topic is declared or defined there"
+    ),
+    "a folder selects the broken topic as well": CommandCase(["check topics", "lint topics"], 1),
+    "a name is no path": CommandCase(["check good", "lint good"], 64, err="to select a topic, use --topic good"),
+    "a path is in the repository": CommandCase(["check ..", "lint .."], 64, err="outside of the repository"),
+    "lint of all topics does the rest": CommandCase(["lint"], 1, out="1 topic linted"),
+    "diff and graph of all topics do the rest": CommandCase(["diff", "graph --format json"], 1, out="shop/sales/good"),
+    "commands on the broken topic print only an error": CommandCase(
+        ["check --topic other", "lint --topic other", "diff --topic other", "generate --topic other"], 1, r"\A\Z", "topics/",
+    ),
+    "graph and diff of the broken topic fail": CommandCase(["graph other", "diff other"], 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COMMANDS.values(), ids=COMMANDS)
+def test_a_broken_definition_stops_only_the_commands_that_need_it(unchanged_shop: Scratch, case: CommandCase) -> None:
+    for command in case.commands:
+        arguments = [word.format(shop=unchanged_shop.path) for word in command.split()]
+        printed = schemactl(unchanged_shop.path, *arguments, code=case.code)
+        assert re.search(case.out, printed.out), (command, printed)
+        assert case.err in printed.err, (command, printed)
+
+
+def test_a_whole_check_judges_the_other_topic_and_exits_with_1(unchanged_shop: Scratch) -> None:
+    printed = schemactl(unchanged_shop.path, "check", "--format", "json", code=1)
     report = json.loads(printed.out)
     assert [(topic["topic"], topic["data"]) for topic in report["topics"]] == [
         ("persistent://shop/sales/good", "compatible")
@@ -70,27 +127,17 @@ def test_a_whole_check_judges_the_other_topic_and_exits_with_1(broken_shop: Scra
     undecided = [finding for finding in report["findings"] if finding["rule"] == "NOT_DECIDED"]
     assert len(undecided) == 1
     assert {finding["rule"] for finding in report["findings"]} <= {"NOT_DECIDED", "TABLE_CHANGED"}
-    text = schemactl(broken_shop.path, "check", code=1)
+    text = schemactl(unchanged_shop.path, "check", code=1)
     assert (text.out + text.err).count(undecided[0]["message"]) == 1
 
 
-def test_whole_runs_do_the_rest_and_exit_with_1(broken_shop: Scratch) -> None:
-    assert "1 topic linted" in schemactl(broken_shop.path, "lint", code=1).out
-    assert "shop/sales/good" in schemactl(broken_shop.path, "diff", code=1).out
-    assert "shop/sales/good" in schemactl(broken_shop.path, "graph", "--format", "json", code=1).out
+def test_packages_are_generated_for_the_topics_that_can_be_read(broken_shop: Scratch) -> None:
+    one = schemactl(broken_shop.path, "generate", "--topic", "good")
+    assert "not requested, and it cannot be read: topics/" in one.out + one.err
     schemactl(broken_shop.path, "generate", code=1)
     schemas = sorted(path.name for path in (broken_shop.path / "generated").rglob("*.avsc"))
     assert len(schemas) == 3, schemas
     assert "0 stale" in schemactl(broken_shop.path, "generate", "--check", code=1).out
-
-
-def test_commands_on_the_broken_topic_exit_with_1(broken_shop: Scratch) -> None:
-    for command in ("check", "lint", "diff", "generate"):
-        printed = schemactl(broken_shop.path, command, "--topic", "other", code=1)
-        assert "topics/" in printed.err, command
-        assert printed.out == "", command
-    schemactl(broken_shop.path, "graph", "other", code=1)
-    schemactl(broken_shop.path, "diff", "other", code=1)
 
 
 def test_broken_definitions_that_were_approved_do_not_look_removed(broken_shop: Scratch) -> None:
@@ -134,23 +181,6 @@ def test_the_hook_reports_only_the_definitions_that_the_commit_breaks(broken_sho
     broken_shop.write({"topics/good.avsc": write_record(ID)})
     broken_shop.git("add", "-A")
     assert "of earlier commits" in schemactl(broken_shop.path, "check", "--staged").out
-
-
-def test_paths_select_the_topics_of_files(broken_shop: Scratch) -> None:
-    """The files are a declaration, a definition and a folder; a path may be relative, absolute, removed, or of nothing."""
-    (broken_shop.path / "README.md").write_text("Text.\n")
-    for paths in (["topics/good.avsc"], ["topics/good.yaml"], [f"{broken_shop.path}/topics/good.avsc", "README.md"]):
-        assert "1 topic checked" in schemactl(broken_shop.path, "check", *paths).out
-        schemactl(broken_shop.path, "lint", *paths)
-    assert "1 topic checked" in schemactl(broken_shop.path / "topics", "check", "good.avsc").out
-    assert (
-        "README.md: no selected topic is declared or defined there"
-        in schemactl(broken_shop.path, "check", "README.md").err
-    )
-    for command in ("check", "lint"):
-        schemactl(broken_shop.path, command, "topics", code=1)
-        assert "to select a topic, use --topic good" in schemactl(broken_shop.path, command, "good", code=64).err
-        assert "outside of the repository" in schemactl(broken_shop.path, command, "..", code=64).err
 
 
 def test_a_removed_file_still_names_its_topics(tmp_path: Path) -> None:
