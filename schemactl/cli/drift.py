@@ -11,7 +11,6 @@ from schemactl.cli.drift_acceptance import accept_drift
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
     Render,
-    TargetDocument,
     add_formats,
     make_target_reports,
     parse_outputs,
@@ -26,6 +25,7 @@ from schemactl.report import TARGET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.deploy.drift import DriftReport
+    from schemactl.report.document import TargetDocument
 
 
 def configure_drift(parser: argparse.ArgumentParser) -> None:

@@ -26,7 +26,6 @@ from schemactl.cli.permission_options import (
 )
 from schemactl.cli.report_files import (
     Render,
-    TargetDocument,
     add_formats,
     make_target_reports,
     parse_outputs,
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from schemactl.deploy.plan import Plan, UnreadableDeclaration
     from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.registry_state import RegistryState
+    from schemactl.report.document import TargetDocument
 
 
 # `schemactl plan`.

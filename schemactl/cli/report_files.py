@@ -18,8 +18,7 @@ from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
 
 if TYPE_CHECKING:
-    from schemactl.core.json_values import Json
-    from schemactl.report.document import TargetReport
+    from schemactl.report.document import TargetDocument
 
 T = TypeVar("T")
 
@@ -31,9 +30,6 @@ RenderError = Callable[[SchemactlError, argparse.Namespace, Context], Render | N
 
 Outputs = list[tuple[str, str | None]]
 """Formats with their files; None is standard output."""
-
-TargetDocument = tuple["TargetReport", "Json"]
-"""The report on a target, and its JSON."""
 
 
 def add_formats(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from schemactl.core.json_values import Json, json_pieces
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit
 from schemactl.core.terminal import SHADES, SIGNS, paint
@@ -76,6 +78,23 @@ class TargetReport:
         broken_clients = paint(f"✗ {self.broken_clients}", "bold red", color=color) if self.broken_clients else ""
         parts = [broken_clients, self.head, *blocks, f"{end}\nDigest: {self.digest}" if self.digest else end]
         return ("\n" if self.is_short else "\n\n").join(filter(None, parts))
+
+
+TargetDocument: TypeAlias = tuple[TargetReport, Json]
+"""A report on a target, and its JSON document."""
+
+
+def render_text(documents: Sequence[TargetDocument], *, color: bool = False) -> str:
+    """Return the reports for a terminal, with an empty line after each of several."""
+    end = "\n" if len(documents) > 1 else ""
+    return "\n".join(report.render(color=color) + end for report, _ in documents)
+
+
+def render_json(documents: Sequence[TargetDocument]) -> Iterable[str]:
+    """Return the pieces of the only document, or one line for each of several."""
+    if len(documents) == 1:
+        return json_pieces(documents[0][1])
+    return ["\n".join(json.dumps(value, separators=(",", ":")) for _, value in documents)]
 
 
 class _Named(Protocol):

@@ -11,7 +11,7 @@ from schemactl.core.escaping import escape_github
 from schemactl.core.terminal import clean, on_one_line
 from schemactl.report.causes import CauseLevel, ShownCause, rank_causes
 from schemactl.report.check import summarize_with_upgrades
-from schemactl.report.document import ReportBlock, TargetReport
+from schemactl.report.document import ReportBlock, TargetDocument, TargetReport
 from schemactl.report.markdown import fence_lines
 
 AnnotationLevel = Literal["error", "warning", "notice"]
@@ -52,8 +52,9 @@ def render_suggestion(edit: LineEdit) -> str:
     return f"Suggested change of {lines} of {on_one_line(edit.path)}:\n{suggestion}"
 
 
-def render_documents(reports: Sequence[TargetReport]) -> str:
+def render_documents(documents: Sequence[TargetDocument]) -> str:
     """Return an error for each rejection and a warning for each difference, at most ten of each level, and the summaries."""
+    reports = [report for report, _ in documents]
     problems = [(report, block) for report in reports for block in report.problems]
     differing = [(report, block) for report in reports if report.command == "drift" for block in report.blocks]
     commands = [*_render_blocks("error", problems), *_render_blocks("warning", differing)]

@@ -39,7 +39,7 @@ from schemactl.report.check import (
     make_topic_rows,
     summarize_check,
 )
-from schemactl.report.document import ReportBlock, ReportLine, Sign, TargetReport
+from schemactl.report.document import ReportBlock, ReportLine, Sign, TargetDocument, TargetReport
 from schemactl.report.headline import make_headline
 from schemactl.report.message_parts import list_message_parts
 
@@ -257,8 +257,9 @@ def _render_matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     return f"<h4>Who reads whom</h4>{wrapped_tables}"
 
 
-def render_documents(reports: Sequence[TargetReport]) -> str:
+def render_documents(documents: Sequence[TargetDocument]) -> str:
     """Return a page with a section for each target: the rejections, then the changes, unfolded if there are few."""
+    reports = [report for report, _ in documents]
     command = reports[0].command
     shades = [report.summary[1] for report in reports]
     order: tuple[Shade, ...] = ("bad", "doubtful", "good")

@@ -24,7 +24,7 @@ from schemactl.report.check import (
     shorten_cell,
     summarize_check,
 )
-from schemactl.report.document import ReportLine, TargetReport
+from schemactl.report.document import ReportLine, TargetDocument, TargetReport
 from schemactl.report.headline import make_headline
 from schemactl.report.message_parts import list_message_parts
 
@@ -229,11 +229,12 @@ def _render_proofs(cause: ShownCause) -> Iterator[str]:
         yield f"**Counterexample:** a message of {size}\n\n{fence_lines((line for line in lines if line.strip()), 'diff')}"
 
 
-def render_documents(reports: Sequence[TargetReport], *, limit: int = COMMENT_LIMIT) -> str:
+def render_documents(documents: Sequence[TargetDocument], *, limit: int | None = None) -> str:
     """Return the summaries, the rejections, and the changes of each target.
 
-    Blocks after the first `limit` characters are replaced by their number.
+    Blocks after the first `limit` characters, by default the limit of a comment, are replaced by their number.
     """
+    reports = [report for report, _ in documents]
     command = reports[0].command
     rest = f"run `schemactl {command}` to see them"
     several = len(reports) > 1
@@ -252,6 +253,7 @@ def render_documents(reports: Sequence[TargetReport], *, limit: int = COMMENT_LI
         for first, *others in report.problems:
             title = f"❌ <b>{escape_markdown(first.text)}</b>{suffix}"
             problems.append(_render_details(title, "  \n".join(prose(line.text) for line in others), is_open=True))
+    limit = limit or COMMENT_LIMIT
     share = (limit // 2) // len(reports)
     changes = [_render_changes(report, share, rest, several=several) for report in reports if report.blocks]
     blocks = [*problems, *changes]
