@@ -7,6 +7,7 @@ breaks. So either all files are written or none.
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,12 +50,13 @@ class Fixes:
 
     @property
     def count(self) -> int:
-        """The number of errors and warnings that the edits fix."""
-        return max(0, _count_problems(self.before) - _count_problems(self.after))
+        """The number of errors and warnings that the edits fix, although others may take their place."""
+        return (_count_problems(self.before) - _count_problems(self.after)).total()
 
 
-def _count_problems(report: CheckReport) -> int:
-    return report.count("error") + report.count("warning")
+def _count_problems(report: CheckReport) -> Counter[str]:
+    """Count the causes of errors and warnings by their rules."""
+    return Counter(cause.primary_finding.rule for cause in report.causes if cause.severity != "note")
 
 
 def find_fixes(

@@ -38,19 +38,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _clean_output() -> Iterator[None]:
-    """Print UTF-8 in every locale, and remove control sequences, which a terminal or build server would obey."""
-    original = sys.stdout, sys.stderr
-    for stream in original:
+    """Print UTF-8 in every locale, and remove control sequences, which a terminal or build server would obey.
+
+    A stream that the process was started without, as by `<&-`, is the null device: the next file that is opened would get its number,
+    and a child process would read it or write to it.
+    """
+    original = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(os.devnull, mode, encoding="utf-8") if stream is None else stream  # noqa: PTH123, SIM115  a device, open as long as the process
+        for stream, mode in zip(original, ("r", "w", "w"), strict=True)
+    )
+    streams = sys.stdout, sys.stderr
+    for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
             # A definition or a statement in SQL with escapes would be another one. Only the bytes of a path that is not
             # UTF-8 are printed as escapes.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    # The process may have been started without one of them.
-    sys.stdout, sys.stderr = (cast("TextIO", CleanStream(stream)) if stream else stream for stream in original)
+    sys.stdout, sys.stderr = (cast("TextIO", CleanStream(cast("TextIO", stream))) for stream in streams)
     try:
         yield
     finally:
-        sys.stdout, sys.stderr = original
+        sys.stdin, sys.stdout, sys.stderr = original
 
 
 def _run(arguments: list[str]) -> int:

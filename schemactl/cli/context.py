@@ -108,7 +108,7 @@ class Context:
             # Both streams may go to one file. A closed pipe is reported at the end of the command.
             with suppress(OSError):
                 print(end="", flush=True)
-            if sys.stderr is not None and sys.stderr.isatty():
+            if sys.stderr.isatty():
                 # Erase a line of progress.
                 print("\r\x1b[K", end="", file=get_raw_stream(sys.stderr))
             print(f"{self.subject}: {text}" if self.subject else text, file=sys.stderr, flush=True)
@@ -181,9 +181,7 @@ class Context:
     @contextmanager
     def show_work(self, work: str) -> Iterator[None]:
         """Show the name of work that has no count on a terminal, and erase it at the end."""
-        is_shown = (
-            not (self.quiet or self.subject or self.is_json_progress) and sys.stderr is not None and sys.stderr.isatty()
-        )
+        is_shown = not (self.quiet or self.subject or self.is_json_progress) and sys.stderr.isatty()
         if is_shown:
             print(f"\r\x1b[K{on_one_line(work)} ...", end="", file=get_raw_stream(sys.stderr), flush=True)
         try:

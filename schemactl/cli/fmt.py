@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import posixpath
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.lint import choose_files
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import DeclarationError, ExitCode, UsageError
-from schemactl.core.terminal import render_file_diff
+from schemactl.core.terminal import on_one_line, render_file_diff
 from schemactl.core.wording import format_count
 
 _BUG: Final = 1
@@ -77,7 +78,11 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         else:
             context.summarize(f"formatted {path}")
     for path in formatted.refused:
-        context.say(f"{path} is not changed: formatting would change what it declares. This is a bug of schemactl")
+        # The exit code needs its reason, also with --quiet.
+        print(
+            f"schemactl: {on_one_line(path)} is not changed: formatting would change what it declares. This is a bug of schemactl",
+            file=sys.stderr,
+        )
     changed_count = len(formatted.contents)
     context.record(
         written=not is_check,

@@ -235,6 +235,14 @@ class Parser(argparse.ArgumentParser):
             return f"; did you mean `{self.renamed[word]}`?"
         return did_you_mean(word, choices)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Return the values of an option or argument; `--` in `--topic=--` is a value, which Python 3.11 removes as a separator."""
+        if action.option_strings and action.nargs is None and arg_strings == ["--"]:
+            value = self._get_value(action, "--")
+            self._check_value(action, value)
+            return value
+        return super()._get_values(action, arg_strings)
+
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return the value of an option or argument; one of `choices` may be written in other letter cases and with hyphens."""
         value = super()._get_value(action, arg_string)

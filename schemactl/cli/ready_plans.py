@@ -233,7 +233,7 @@ class ApplyProgress:
     def __init__(self, total: int, context: Context) -> None:
         self._total = total
         self._context = context
-        self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and not context.quiet
+        self._is_terminal = sys.stderr.isatty() and not context.quiet
         self._json = context.json_progress("applying", "steps")
         # Several targets share the terminal, so no line can be overwritten.
         self._is_terminal &= not context.subject and not self._json

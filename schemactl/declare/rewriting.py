@@ -29,7 +29,7 @@ def select_harmless_rewrites(
         project: the project.
         before: the declarations of `files`. A file with problems must not be among `contents`.
         contents: the new contents by path.
-        is_allowed: returns whether the first schema of a topic may become the second; nothing else of a topic may change.
+        is_allowed: returns whether the first schema, of a topic or of a client, may become the second; nothing else may change.
     """
     remaining = dict(contents)
     broken_paths = {problem.source.path for problem in before.problems}
@@ -53,14 +53,21 @@ def select_harmless_rewrites(
 def _is_unchanged(old: Topic, new: Topic, is_allowed: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
     old_parts, new_parts = old.split(), new.split()
     return len(old_parts) == len(new_parts) and all(
-        replace(old_part, schema=None) == replace(new_part, schema=None)
-        and (
-            is_allowed(old_part.schema, new_part.schema)
-            if old_part.schema and new_part.schema
-            else old_part.schema is new_part.schema
+        _without_schemas(old_part) == _without_schemas(new_part)
+        and all(
+            is_allowed(old_schema, new_schema) if old_schema and new_schema else old_schema is new_schema
+            for old_schema, new_schema in zip(_list_schemas(old_part), _list_schemas(new_part), strict=True)
         )
         for old_part, new_part in zip(old_parts, new_parts, strict=True)
     )
+
+
+def _without_schemas(topic: Topic) -> Topic:
+    return replace(topic, schema=None, clients=tuple(replace(client, schema=None) for client in topic.clients))
+
+
+def _list_schemas(topic: Topic) -> list[SchemaInfo | None]:
+    return [topic.schema, *(client.schema for client in topic.clients)]
 
 
 def write_files(top: str, contents: Mapping[str, bytes]) -> None:

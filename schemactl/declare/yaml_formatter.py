@@ -74,13 +74,17 @@ def format_yaml(path: str, text: str) -> str:
 
     The keys of topics and namespaces are sorted. A text with explicit keys (`? `), directives, an empty block scalar
     (`|`, `>`) or other line ends than LF and CRLF is returned unchanged.
+
+    Raises:
+        DeclarationError: it is not YAML.
     """
     text = text.replace("\r\n", "\n")
+    nodes = compose(path, text.encode())
     if any(mark in text for mark in _OTHER_LINE_ENDS):
         return text
     if not text.endswith("\n"):
         # A final line end would become part of a block scalar at the end of the file.
-        if _ends_with_block(path, text):
+        if nodes and _ends_with_block(nodes[-1]):
             return text
         text += "\n"
     indenter = _Indenter(text)
@@ -92,12 +96,8 @@ def format_yaml(path: str, text: str) -> str:
     return indented if ordered == indented else _Indenter(ordered).format()
 
 
-def _ends_with_block(path: str, text: str) -> bool:
-    """Return whether the file ends with a block scalar."""
-    nodes = compose(path, text.encode())
-    if not nodes:
-        return False
-    node = nodes[-1]
+def _ends_with_block(node: yaml.Node) -> bool:
+    """Return whether a document ends with a block scalar."""
     while isinstance(node, yaml.CollectionNode) and node.value:
         last = node.value[-1]
         node = last[1] if isinstance(node, yaml.MappingNode) else last

@@ -199,11 +199,13 @@ class YamlText:
     data: bytes = field(repr=False)
 
     def locate(self, document: int, parts: Tokens) -> Source:
-        """Return the nearest place to `parts` in the document with this number, counted from 0."""
+        """Return the nearest place to `parts` in the document with this number, counted from 0; an empty file begins at 1:1."""
         try:
             nodes = _composed(self.path, self.data)
         except DeclarationError:
             return Source(escape_path(self.path))
+        if document >= len(nodes):
+            return Source(escape_path(self.path), 1, 1)
         return locate_node(escape_path(self.path), find_node(nodes[document], parts))
 
     def node(self, document: int, parts: Tokens) -> yaml.Node:

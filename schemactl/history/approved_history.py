@@ -911,7 +911,9 @@ def resolve_approved_ref(repository: Repository, project: Project, ref: str | No
     # A fetch leaves FETCH_HEAD empty when the remote has no branch.
     nothing_fetched = fetch_head.is_file() and not fetch_head.stat().st_size
     has_remote = bool(_list_remotes_with_url(repository))
-    if not refs and repository.commit("HEAD") is None and (not has_remote or nothing_fetched):
+    is_empty = not refs and repository.commit("HEAD") is None and (not has_remote or nothing_fetched)
+    _require_sound_branches(repository, name if refs else None, refs)
+    if is_empty:
         return name or "main", None
     if name:
         raise UnknownRef(
@@ -922,6 +924,28 @@ def resolve_approved_ref(repository: Repository, project: Project, ref: str | No
         "the approved ref is unknown: no remote has a known default branch, and the repository has neither main nor master",
         fix=f"name it as `approved:` in {project.path}; {_describe_refs(repository, refs)}",
     )
+
+
+def _require_sound_branches(repository: Repository, name: str | None, refs: Sequence[str]) -> None:
+    """Raise HistoryError if the branch `name`, or any branch without a name, exists but does not lead to a commit.
+
+    Git leaves such a branch out of its lists, so that a repository looks like a new one after a crash emptied the file of its branch.
+    """
+    branches = repository.common_directory / "refs" / "heads"
+    # In the format reftable it is a file.
+    loose_branches = [
+        file.relative_to(branches).as_posix()
+        for file in sorted(branches.rglob("*") if branches.is_dir() else ())
+        if file.is_file() and file.suffix != ".lock"
+    ]
+    for branch in loose_branches if name is None else [name.removeprefix("refs/heads/")]:
+        ref = f"refs/heads/{branch}"
+        if (branch in loose_branches or branch in refs) and repository.commit(ref) is None:
+            raise HistoryError(
+                f"the branch {branch} is damaged: it does not lead to a commit of this repository",
+                fix=f"`git update-ref {quote(ref)} COMMIT` with the commit that the last line of "
+                f"{quote(str(repository.common_directory / 'logs' / ref))} names second, or clone the repository again",
+            )
 
 
 def is_approved_tip(repository: Repository, project: Project, ref: str | None, tip: Commit) -> bool:

@@ -100,10 +100,12 @@ class GitFailed(HistoryError):
     """A git command that failed.
 
     Attributes:
-        stderr: the text on standard error, without outer spaces.
+        status: the exit status. A command without a result, such as `git merge-base` of unrelated commits, exits with 1.
+        stderr: the text on standard error, without outer spaces. With GIT_TRACE it is not empty without a failure either.
     """
 
     def __init__(self, command: str, status: int, stderr: str) -> None:
+        self.status = status
         self.stderr = stderr.strip()
         reason = self.stderr or f"it exited with {status} and no message"
         super().__init__(f"`git {command}` failed: {reason}")
@@ -273,6 +275,8 @@ class Repository:
             self.fetch_missing([blob_id])
             [blob] = self.objects([blob_id])
         if blob is None or blob.type != "blob":
+            # A shallow clone whose derived history was kept lacks the files of the commits that are cut off.
+            self.require_all_commits()
             raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
         return blob
 
@@ -312,7 +316,7 @@ class Repository:
             try:
                 base = self.commit(self.run("merge-base", head.id, tip.id).decode().strip())
             except GitFailed as failure:
-                if failure.stderr:
+                if failure.status != 1:
                     raise
                 self.require_all_commits()
                 base = None
@@ -409,7 +413,7 @@ class Repository:
         try:
             listed = self.run("config", "--null", "--get-regexp", names).decode("utf-8", "surrogateescape")
         except GitFailed as failure:
-            if failure.stderr:
+            if failure.status != 1:
                 raise
             # No setting has a matching name.
             return []

@@ -581,7 +581,7 @@ def merge_head_into(repository: Repository, project: Project, base: str) -> Prop
             *("merge-tree", "--write-tree", tip.id, head.id), options=(*options, *_WITHOUT_FILTERS), variables=variables
         )
     except GitFailed as failure:
-        if failure.stderr:
+        if failure.status != 1:
             raise
         raise HistoryError(
             f"{head.short} cannot be merged into {base_name}: they conflict",

@@ -5,17 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from schemactl.broker.checkers import list_classes
 from schemactl.broker.connect import Decision, Role, TopicState, admit, resolve_policies
 from schemactl.broker.upload import VersionList
 from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.deadline import PARALLEL
 from schemactl.core.errors import RegistryError, SchemaRejected
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import NamespaceName, TopicName
@@ -99,6 +101,10 @@ def read_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+_MAX_KEPT_VERSIONS: Final = 2 * PARALLEL
+"""The number of topics whose versions are kept between uploads; a client uploads to PARALLEL topics at once."""
+
+
 class EmbeddedRegistry(Relaxing):
     """Implements `Registry` and the other schema operations of a broker's admin API.
 
@@ -133,6 +139,8 @@ class EmbeddedRegistry(Relaxing):
         settings = {name: row.default for name, row in SETTINGS.items() if row.default is not None}
         self.defaults = replace(defaults, settings=settings)
         self._clock_ms = clock_ms
+        self._kept_versions: OrderedDict[str, tuple[tuple[StoredSchema, ...], VersionList]] = OrderedDict()
+        """The entries and versions of topics by schema id, for their next upload: n uploads read n entries."""
 
     @property
     def version(self) -> str:
@@ -168,7 +176,8 @@ class EmbeddedRegistry(Relaxing):
             row = rows.execute("SELECT admin_roles FROM tenants WHERE tenant = ?", (name,)).fetchone()
         if row is None:
             return None
-        roles = json.loads(row["admin_roles"])
+        with self._database.decode(name):
+            roles = json.loads(row["admin_roles"])
         return StoredTenant(None if roles is None else tuple(roles))
 
     def put_tenant(self, name: str, admin_roles: Sequence[str] | None) -> None:
@@ -185,7 +194,8 @@ class EmbeddedRegistry(Relaxing):
         """Return every namespace, sorted by name."""
         with self._database.read() as rows:
             names = rows.execute("SELECT namespace FROM namespaces ORDER BY namespace")
-            return [NamespaceName.parse(name) for (name,) in names]
+            with self._database.decode("the table of namespaces"):
+                return [NamespaceName.parse(name) for (name,) in names]
 
     def namespace(self, name: NamespaceName) -> StoredNamespace | None:
         """Return the namespace, or None if it does not exist."""
@@ -195,17 +205,18 @@ class EmbeddedRegistry(Relaxing):
             return None
         auto_update = row["schema_auto_update_compatibility_strategy"]
         values = self._read_values(name)
-        return StoredNamespace(
-            Policies(
-                CompatibilityStrategy(row["schema_compatibility_strategy"]),
-                _to_boolean(row["is_allow_auto_update_schema"]),
-                _to_boolean(row["schema_validation_enforced"]),
-                _parse_settings(values),
-            ),
-            CompatibilityStrategy(auto_update) if auto_update else None,
-            json.loads(row["properties"]),
-            json.loads(values.get(_BUNDLES, "[]")),
-        )
+        with self._database.decode(name):
+            return StoredNamespace(
+                Policies(
+                    CompatibilityStrategy(row["schema_compatibility_strategy"]),
+                    _to_boolean(row["is_allow_auto_update_schema"]),
+                    _to_boolean(row["schema_validation_enforced"]),
+                    _parse_settings(values),
+                ),
+                CompatibilityStrategy(auto_update) if auto_update else None,
+                json.loads(row["properties"]),
+                json.loads(values.get(_BUNDLES, "[]")),
+            )
 
     def require_namespace(self, name: NamespaceName) -> StoredNamespace:
         """Return the namespace; raise RegistryError if it does not exist."""
@@ -274,7 +285,8 @@ class EmbeddedRegistry(Relaxing):
                 "SELECT topic FROM topics WHERE ?1 IS NULL OR namespace = ?1 ORDER BY topic",
                 (str(namespace) if namespace else None,),
             )
-            return [TopicName.parse(name) for (name,) in names]
+            with self._database.decode("the table of topics"):
+                return [TopicName.parse(name) for (name,) in names]
 
     def topic(self, name: TopicName) -> StoredTopic | None:
         """Return the topic, or None if it does not exist."""
@@ -282,15 +294,17 @@ class EmbeddedRegistry(Relaxing):
             row = rows.execute("SELECT * FROM topics WHERE topic = ?", (str(name),)).fetchone()
         if row is None:
             return None
-        return StoredTopic(
-            Policies(
-                CompatibilityStrategy(row["schema_compatibility_strategy"]),
-                schema_validation_enforced=_to_boolean(row["schema_validation_enforced"]),
-                settings=_parse_settings(self._read_values(name)),
-            ),
-            row["partitions"],
-            json.loads(row["properties"]),
-        )
+        values = self._read_values(name)
+        with self._database.decode(name):
+            return StoredTopic(
+                Policies(
+                    CompatibilityStrategy(row["schema_compatibility_strategy"]),
+                    schema_validation_enforced=_to_boolean(row["schema_validation_enforced"]),
+                    settings=_parse_settings(values),
+                ),
+                None if row["partitions"] is None else int(row["partitions"]),
+                json.loads(row["properties"]),
+            )
 
     def count_topic_policies(self, namespace: NamespaceName) -> int:
         """Return the number of topics of the namespace that have topic policies."""
@@ -383,7 +397,8 @@ class EmbeddedRegistry(Relaxing):
         with self._database.read():
             existing = set(self.namespaces())
             topics = set(self.topics())
-            stored = {TopicName.parse(key) for key in self._storage.keys()}  # noqa: SIM118  not a mapping
+            with self._database.decode("the table of schemas"):
+                stored = {TopicName.parse(key) for key in self._storage.keys()}  # noqa: SIM118  not a mapping
         selected = existing if namespaces is None else existing & namespaces
         # Both domains share a version list; a list without topic counts as the persistent topic's.
         schema_ids = {name.schema_id for name in topics}
@@ -450,7 +465,7 @@ class EmbeddedRegistry(Relaxing):
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
                 is_unchanged = (strategy, tuple(stored)) == old_state
-                answer = prediction if is_unchanged else self._answer_upload(stored, info, strategy)
+                answer = prediction if is_unchanged else self._answer_upload(topic, stored, info, strategy)
                 if answer.version is None:
                     raise SchemaRejected(answer.outcome, answer.message)
                 if answer.outcome is Outcome.UNCHANGED:
@@ -576,14 +591,34 @@ class EmbeddedRegistry(Relaxing):
         with self._database.read():
             self.require_namespace(topic.namespace_name)
             state = self.strategy(topic), tuple(self._storage.get_all(topic.schema_id))
-        return state, self._answer_upload(state[1], info, state[0])
+        return state, self._answer_upload(topic, state[1], info, state[0])
 
     def _answer_upload(
-        self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
+        self, topic: TopicName, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
     ) -> Answer:
-        return VersionList([*map(read_entry, stored)], self.release, checker_changes=self.defaults.checkers).put(
-            info, strategy
-        )
+        versions = self._read_versions(topic.schema_id, stored)
+        answer = versions.put(info, strategy)
+        self._keep_versions(topic.schema_id, stored, versions)
+        return answer
+
+    def _read_versions(self, schema_id: str, stored: Sequence[StoredSchema]) -> VersionList:
+        """Return the versions in the entries of a topic; those of the upload before are not read again."""
+        # Taken out, so that no other thread uses the same list.
+        kept = self._kept_versions.pop(schema_id, None)
+        if kept and kept[0] == tuple(stored[: len(kept[0])]):
+            entries, versions = kept
+        else:
+            entries, versions = (), VersionList([], self.release, checker_changes=self.defaults.checkers)
+        for entry in stored[len(entries) :]:
+            versions.append(read_entry(entry))
+        return versions
+
+    def _keep_versions(self, schema_id: str, stored: Sequence[StoredSchema], versions: VersionList) -> None:
+        self._kept_versions[schema_id] = tuple(stored), versions
+        while len(self._kept_versions) > _MAX_KEPT_VERSIONS:
+            # Another thread may have taken the last one.
+            with suppress(KeyError):
+                self._kept_versions.popitem(last=False)
 
     def _read_own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
         stored = self.topic(topic)

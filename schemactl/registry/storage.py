@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Protocol
+from typing import Any, Protocol
 
 from schemactl.core.errors import RegistryError
 
@@ -165,13 +165,19 @@ class SqliteStorage:
                 "(SELECT max(version) FROM schemas WHERE key = ?1))",
                 (key, version),
             ).fetchone()
-        return StoredSchema(*row) if row else None
+        return self._make_entry(key, *row) if row else None
 
     def get_all(self, key: str) -> Sequence[StoredSchema]:
         """See `SchemaStorage.get_all`."""
         with self._database.read() as rows:
             entries = rows.execute("SELECT data, version FROM schemas WHERE key = ? ORDER BY version", (key,))
-            return tuple(StoredSchema(*entry) for entry in entries)
+            return tuple(self._make_entry(key, *entry) for entry in entries)
+
+    def _make_entry(self, key: str, data: Any, version: Any) -> StoredSchema:
+        with self._database.decode(key):
+            if not (isinstance(data, bytes) and isinstance(version, int)):
+                raise TypeError(f"version {version!r} is not a number with bytes")
+        return StoredSchema(data, version)
 
     def delete(self, key: str) -> bool:
         """See `SchemaStorage.delete`."""
@@ -231,6 +237,17 @@ class Database:
                 connection = self._open()
                 with _transaction(connection, "BEGIN IMMEDIATE"), self._set_current(connection):
                     yield connection
+
+    @contextmanager
+    def decode(self, name: object) -> Iterator[None]:
+        """Report a value of `name` that schemactl does not write, as somebody who edits the file can leave it."""
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            raise RegistryError(
+                f"the registry {self._path} is damaged at {name}: {error}",
+                fix=f"move the file away and {_REGISTER_AGAIN}",
+            ) from error
 
     @contextmanager
     def _set_current(self, connection: sqlite3.Connection) -> Iterator[None]:

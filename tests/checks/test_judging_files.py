@@ -397,6 +397,33 @@ def test_a_project_that_is_not_approved_yet_is_judged_by_itself_and_a_note_state
     assert report["notes"] == ["schemactl.yaml has not been approved yet, so its own settings judge"]
 
 
+EMPTIED = {
+    "the last accepted version": (
+        {"numbers/local.yaml": FORGED, "topics/forged.avsc": record("id")},
+        "numbers/local.yaml",
+    ),
+    "the last setting of an overlay": ({"o.yaml": STRICT}, "o.yaml"),
+}
+
+
+@pytest.mark.parametrize("text", ["", "# none\n"])
+@pytest.mark.parametrize(("files", "path"), EMPTIED.values(), ids=EMPTIED)
+def test_a_judging_file_that_loses_its_last_entry_is_reported_at_its_start(
+    tmp_path: Path, files: Files, path: str, text: str
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({**project_with(local=make_target(overlays="o.yaml")), "o.yaml": "", **TOPIC, **files})
+    scratch.flush()
+    (scratch.path / path).write_text(text)
+    report = json.loads(schemactl(scratch.path, "check", "--format", "json", code=(0, 100)).out)
+    places = [
+        (finding["file"], finding["line"], finding["column"])
+        for finding in report["findings"]
+        if finding["rule"] == "GATE_CHANGED"
+    ]
+    assert places == [(path, 1, 1)]
+
+
 def test_a_merge_of_an_octopus_is_stepped_through(tmp_path: Path) -> None:
     estate = approve(tmp_path / "r", [make_project()])
     scratch = estate.scratch

@@ -19,6 +19,7 @@ import command
 import pytest
 import shop
 from command import process
+from scratch import ENVIRONMENT
 
 from schemactl import cli
 from schemactl.cli.parser import COMMANDS, EVERYDAY, GROUPS
@@ -159,6 +160,32 @@ def test_a_pinned_reader_that_is_no_version_stops_generate_with_one_error(tmp_pa
     assert "names no version" in done.err
 
 
+CLOSED_STREAMS = {
+    "a page is printed to nobody": ("docs check-report >&-", 0, ""),
+    "a check is printed to nobody": ("check >&-", 0, ""),
+    "a check says nothing on standard error": ("check --verbose 2>&-", 0, ""),
+    "nobody can confirm an apply": ("apply --target local <&-", 64, "standard input is not a terminal"),
+    "requests that cannot arrive are none": ("compare <&-", 0, ""),
+    "messages that cannot arrive are none": ("decode --jsonl <&-", 0, ""),
+    "structs that cannot arrive are none": ("struct <&-", 0, ""),
+}
+"""A command line with a stream that the process is started without, its exit code, and a part of standard error."""
+
+
+@pytest.mark.parametrize(("line", "code", "words"), CLOSED_STREAMS.values(), ids=CLOSED_STREAMS)
+def test_a_stream_that_is_closed_is_an_empty_one(shop_folder: Path, line: str, code: int, words: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -P -m schemactl {line}"],
+        cwd=shop_folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "Traceback" in done.stdout + done.stderr) == (code, False), done.stderr
+    assert words in done.stderr
+
+
 GOLDEN = Path(__file__).parent / "usage_messages.txt"
 
 COMMANDS_THAT_FAIL = (
@@ -219,6 +246,10 @@ COMMANDS_THAT_FAIL = (
     "apply --parallel 65",
     "spark land orders --messages x --out y --files-at-once 0",
     "generate --recursion-depth -1",
+    "check --format=--",
+    "check --topic=--",
+    "check --timeout=--",
+    "-C=-- check",
 )
 
 

@@ -170,6 +170,42 @@ def test_what_is_neither_yaml_nor_json_is_an_error_with_its_place_and_other_file
     assert read_text(messy_repository, "namespaces/b.yaml") == "topic: [a\n"
 
 
+BROKEN_YAML = {
+    "a colon in a plain scalar": ("topic: t/n/b: x\n", 13),
+    "a text without an end": ('topic: "a\n', None),
+    "a reserved character": ("topic: @x\n", 8),
+    "a tab as indentation": ("topic: a\nschema:\n\ttype: AVRO\n", 1),
+    "an unknown escape": ('topic: "\\xzz"\n', None),
+    "a bracket without an end": ("[a\n", None),
+    "a conflict": ("<<<<<<< ours\ntopic: a\n=======\ntopic: b\n>>>>>>> theirs\n", 1),
+    "a colon, and other line ends": ("topic: t/n/b: x\r", None),
+}
+"""A text that is not YAML, and the column of the message if it is certain."""
+
+
+@pytest.mark.parametrize(("text", "column"), BROKEN_YAML.values(), ids=BROKEN_YAML)
+def test_a_text_that_is_not_yaml_is_an_error_at_its_place_and_other_files_are_written(
+    messy_repository: Scratch, text: str, column: int | None
+) -> None:
+    (messy_repository.path / "namespaces/broken.yaml").write_text(text)
+    done = schemactl(messy_repository.path, "fmt", code=1)
+    assert re.search(rf"^namespaces/broken.yaml:\d+:{column or '[0-9]+'}: ", done.err, re.MULTILINE)
+    assert "formatted namespaces/orders.yaml" in done.out
+
+
+def test_the_definition_of_a_client_is_formatted_with_its_topic(messy_repository: Scratch) -> None:
+    folder = messy_repository.path / "namespaces"
+    (folder / "billing.avsc").write_text((folder / "orders.avsc").read_text())
+    (folder / "orders.yaml").write_text(
+        MESSY.replace("    role:  consumer\n", "    role:  consumer\n    schema:  billing.avsc\n    language: python\n")
+    )
+    printed = schemactl(messy_repository.path, "fmt")
+    assert "formatted namespaces/billing.avsc" in printed.out
+    assert "formatted namespaces/orders.yaml" in printed.out
+    assert (folder / "billing.avsc").read_text() == (folder / "orders.avsc").read_text()
+    schemactl(messy_repository.path, "fmt", "--check")
+
+
 def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(messy_repository: Scratch) -> None:
     messy_repository.write(
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -169,6 +170,42 @@ def test_a_commit_that_no_ref_names_is_no_empty_repository(tmp_path: Path) -> No
     scratch.git("checkout", "-q", "--detach", "main")
     scratch.git("branch", "-qD", "main")
     assert "the approved ref is unknown" in read_error(scratch).message
+
+
+def empty_branch(file: Path) -> None:
+    file.write_text("")
+
+
+def write_noise(file: Path) -> None:
+    file.write_text("noise\n")
+
+
+def name_missing_commit(file: Path) -> None:
+    file.write_text("1" * 40 + "\n")
+
+
+def make_loop(file: Path) -> None:
+    file.write_text("ref: refs/heads/other\n")
+    file.with_name("other").write_text("ref: refs/heads/main\n")
+
+
+@pytest.mark.parametrize("damage", [empty_branch, write_noise, name_missing_commit, make_loop])
+@pytest.mark.parametrize("has_others", [False, True])
+@pytest.mark.parametrize("configured", [None, "main", "refs/heads/main"])
+def test_a_damaged_branch_is_no_empty_history(
+    tmp_path: Path, damage: Callable[[Path], None], configured: str | None, *, has_others: bool
+) -> None:
+    """A crash can empty the file of a branch: whoever took this for a new repository would approve everything."""
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"a": "1"})
+    if has_others:
+        scratch.commit({"a": "2"}, branch="side")
+    scratch.flush()
+    damage(scratch.path / ".git/refs/heads/main")
+    error = read_error(scratch, configured=configured)
+    assert "is damaged: it does not lead to a commit" in error.message
+    assert "git update-ref refs/heads/" in error.fix
+    assert "logs/refs/heads/" in error.fix
 
 
 def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream_repository: Scratch) -> None:

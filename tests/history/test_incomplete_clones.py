@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import process, schemactl
 from readings import PROJECT, clone, list_subjects, read, read_commands
 from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
@@ -228,3 +228,28 @@ def test_a_commit_without_its_parent_is_not_an_empty_history(upstream_repository
     printed = schemactl(folder, *command, code=1)
     assert printed.out == ""
     assert "the approved ref is unknown" in printed.err
+
+
+def test_a_shallow_clone_whose_history_was_kept_names_what_repairs_it(upstream_repository: Scratch) -> None:
+    """A runner that keeps the cache knows the versions, and lacks the texts of the older ones."""
+    here = clone(upstream_repository)
+    schemactl(here.path, "log", "--all")
+    run_shell(here.path.parent, "rm -rf clone")
+    clone(upstream_repository, "--depth", "2")
+    printed = schemactl(here.path, "plan", code=1)
+    assert extract_command(printed.err) == "git fetch --unshallow"
+    run_shell(here.path, extract_command(printed.err))
+    schemactl(here.path, "plan")
+
+
+@pytest.mark.parametrize(
+    "command", [["check", "--base", "work"], ["plan"], ["check", "--base", "unrelated"]], ids=" ".join
+)
+def test_what_git_traces_is_no_failure(upstream_repository: Scratch, command: list[str]) -> None:
+    here = clone(upstream_repository)
+    run_shell(here.path, "git branch -q work origin/work && git checkout -q --orphan unrelated && git commit -qm alone")
+    run_shell(here.path, "git checkout -q main")
+    expected = process(here.path, *command)
+    traced = process(here.path, *command, GIT_TRACE="1")
+    assert (traced.code, traced.out) == (expected.code, expected.out)
+    assert [line for line in traced.err.splitlines() if "trace: " not in line] == expected.err.splitlines()

@@ -164,6 +164,62 @@ def test_storage_is_imported_only_if_its_full_name_is_allowed(
     assert "SCHEMACTL_ALLOW_STORAGE=folder_storage:FolderStorage" in raised.value.fix
 
 
+DAMAGES = {
+    "properties of a topic": "UPDATE topics SET properties = ''",
+    "properties of a namespace": "UPDATE namespaces SET properties = '{'",
+    "a strategy": "UPDATE topics SET schema_compatibility_strategy = 'x'",
+    "partitions": "UPDATE topics SET partitions = 'x'",
+    "the name of a topic": "UPDATE topics SET topic = 'x'",
+    "the number of a version": "UPDATE schemas SET version = 'x'",
+    "the text of a version": "UPDATE schemas SET data = 'x'",
+    "the bytes of a version": "UPDATE schemas SET data = x'ff'",
+    "a setting": "INSERT INTO settings VALUES ('shop/sales', 'retention_policies', '{')",
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGES.values(), ids=DAMAGES)
+def test_a_value_that_somebody_damaged_is_an_error_of_the_registry(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "registry.db"
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        registry.create_namespace(SALES)
+        registry.create_topic(ORDERS, None)
+        registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING))
+    with closing(sqlite3.connect(path)) as rows, rows:
+        rows.execute(statement)
+
+    def read_all(registry: EmbeddedRegistry) -> None:
+        registry.read(Scope(frozenset({SALES}), frozenset({ORDERS})))
+        registry.versions(ORDERS)
+        registry.topics()
+
+    with (
+        closing(EmbeddedRegistry(str(path))) as registry,
+        pytest.raises(RegistryError, match=r"damaged at|cannot be read"),
+    ):
+        read_all(registry)
+
+
+def test_uploads_of_two_clients_to_one_topic_count_together(tmp_path: Path) -> None:
+    """Each registry keeps the versions of its last upload; a version or a deletion of the other one counts all the same."""
+    path = str(tmp_path / "registry.db")
+    infos = [
+        SchemaInfo(SchemaType.AVRO, f'{{"type": "enum", "name": "E", "symbols": ["S{number}"]}}'.encode())
+        for number in range(10)
+    ]
+    with closing(EmbeddedRegistry(path)) as first, closing(EmbeddedRegistry(path)) as second:
+        first.create_namespace(SALES)
+        first.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
+        registries = [first, second] * 4
+        assert [registry.put_schema(ORDERS, info) for registry, info in zip(registries, infos, strict=False)] == [
+            *range(8)
+        ]
+        assert second.put_schema(ORDERS, infos[0]) == 0
+        first.delete_schema(ORDERS, force=True)
+        assert second.put_schema(ORDERS, infos[9]) == 0
+        assert [first.put_schema(ORDERS, infos[number]) for number in (9, 1, 9)] == [0, 1, 0]
+        assert second.put_schema(ORDERS, infos[1]) == 1
+
+
 def test_a_registry_in_memory_is_gone_with_it(tmp_path: Path) -> None:
     with closing(open_storage("memory:", tmp_path)) as registry:
         registry.create_namespace(SALES)
