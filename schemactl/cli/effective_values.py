@@ -65,7 +65,7 @@ def show_effective(args: argparse.Namespace, context: Context) -> None:
     topic = find(args.topic, approved.catalog)
     values = [*_list_values(topic, approved, project, target, context)]
     if args.live and chosen_target:
-        _show_live(args, context, chosen_target, approved, topic, values)
+        _compare_with_registry(args, context, chosen_target, approved, topic, values)
     elif args.format == "json":
         context.report_json(
             topic=str(topic.name),
@@ -80,14 +80,14 @@ def show_effective(args: argparse.Namespace, context: Context) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _LiveValue:
+class _RegistryValue:
     """A value in force in a registry, or None if it is not known, and the level that sets it: `topic`, `namespace` or `brokers`."""
 
     value: Any
     level: str
 
 
-def _show_live(
+def _compare_with_registry(
     args: argparse.Namespace,
     context: Context,
     chosen: ChosenTarget,
@@ -106,7 +106,7 @@ def _show_live(
     name = target.names.to_target(topic.name)
     declared_namespace = approved.catalog.namespaces.get(topic.name.namespace_name)
     with closing(chosen.open(context)) as registry:
-        live = _read_live_values(registry, name)
+        registry_values = _read_registry_values(registry, name)
         catalog = Catalog(
             {declared_namespace.name: declared_namespace} if declared_namespace else {}, {topic.name: topic}
         )
@@ -120,18 +120,23 @@ def _show_live(
             today=datetime.now(UTC).date(),
         )
     values = {value.key: value for value in declared}
-    keys = [*values, *(key for key, value in (live or {}).items() if key not in values and value.value is not None)]
+    keys = [
+        *values,
+        *(key for key, value in (registry_values or {}).items() if key not in values and value.value is not None),
+    ]
     if args.format == "json":
         context.report_json(
             topic=str(topic.name),
             target=target.name,
             registry=target.registry,
             ref=approved.ref,
-            exists=live is not None,
+            exists=registry_values is not None,
             values={
                 key: {
                     **(_value_json(values[key]) if key in values else dict.fromkeys(_VALUE_KEYS)),
-                    "live": {"value": live[key].value, "level": live[key].level} if live and key in live else None,
+                    "live": {"value": registry_values[key].value, "level": registry_values[key].level}
+                    if registry_values and key in registry_values
+                    else None,
                 }
                 for key in keys
             },
@@ -140,29 +145,29 @@ def _show_live(
         return
     rows: list[tuple[str, ...]] = [("", "GIT", "SET BY", target.name.upper(), "SET BY")]
     for key in keys:
-        value, live_value = values.get(key), (live or {}).get(key)
+        value, registry_value = values.get(key), (registry_values or {}).get(key)
         rows.append(
             (
                 key,
                 format_policy_value(value.value) if value else "-",
                 value.origin if value else "",
                 ""
-                if live_value is None
+                if registry_value is None
                 else "unknown"
-                if live_value.value is None
-                else format_policy_value(live_value.value),
-                live_value.level if live_value else "",
+                if registry_value.value is None
+                else format_policy_value(registry_value.value),
+                registry_value.level if registry_value else "",
             )
         )
     head = f"{topic.name} as {approved.ref} has it, and {target.name} ({target.registry})"
     blocks = ["\n".join([head, *format_table(rows, width=get_terminal_width(), indent=2)])]
     blocks += ["\n".join(render_lines(block, color=context.color)) for block in make_broker_blocks(comparison)]
-    if live is None:
+    if registry_values is None:
         blocks.append(f"The registry does not have {name}.")
     context.report("\n\n".join(blocks))
 
 
-def _read_live_values(registry: Registry, name: TopicName) -> dict[str, _LiveValue] | None:
+def _read_registry_values(registry: Registry, name: TopicName) -> dict[str, _RegistryValue] | None:
     """Return the values in force for a topic of a registry by key, or None if the registry does not have the topic."""
     from schemactl.registry.interface import Scope
 
@@ -174,23 +179,23 @@ def _read_live_values(registry: Registry, name: TopicName) -> dict[str, _LiveVal
     if topic is None:
         return None
     partitions = "none" if topic.partitions is None else topic.partitions
-    values = {"name": _LiveValue(str(name), "topic"), "partitions": _LiveValue(partitions, "topic")}
+    values = {"name": _RegistryValue(str(name), "topic"), "partitions": _RegistryValue(partitions, "topic")}
     defaults = registry.defaults
     if not (topic.policies.schema_validation_enforced or (namespace and namespace.policies.schema_validation_enforced)):
         # Brokers also answer false for a topic without the policy.
         topic = replace(topic, policies=replace(topic.policies, schema_validation_enforced=None))
     for key in Policies.names():
         if holder := _find_holder(key, topic, namespace):
-            values[key] = _LiveValue(holder.policies.get(key), "topic" if holder is topic else "namespace")
+            values[key] = _RegistryValue(holder.policies.get(key), "topic" if holder is topic else "namespace")
         elif key == "schema_compatibility_strategy":
-            values[key] = _LiveValue(registry.default_strategy(space_name), "brokers")
+            values[key] = _RegistryValue(registry.default_strategy(space_name), "brokers")
         elif key in SETTINGS:
-            values[key] = _LiveValue(defaults.settings.get(key), "brokers")
+            values[key] = _RegistryValue(defaults.settings.get(key), "brokers")
         else:
-            values[key] = _LiveValue(getattr(defaults, key), "brokers")
+            values[key] = _RegistryValue(getattr(defaults, key), "brokers")
     # The brokers' own enforcement counts in addition to the policies of topic and namespace.
     if defaults.schema_validation_enforced:
-        values["schema_validation_enforced"] = _LiveValue(True, "brokers")  # noqa: FBT003  a value
+        values["schema_validation_enforced"] = _RegistryValue(True, "brokers")  # noqa: FBT003  a value
     return values
 
 

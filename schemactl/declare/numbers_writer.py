@@ -79,8 +79,8 @@ def _format_acceptance(acceptance: Acceptance) -> Iterator[str]:
         yield "unmanaged: true"
     if acceptance.undeclarable:
         yield f"undeclarable: {acceptance.undeclarable}"
-    if acceptance.fingerprint:
-        yield f'fingerprint: "{acceptance.fingerprint}"'
+    if acceptance.schemas_digest:
+        yield f'fingerprint: "{acceptance.schemas_digest}"'
     if policies := format_policies(acceptance.policies):
         yield f"policies: {{{', '.join(f'{policy}: {value}' for policy, value in policies.items())}}}"
     if acceptance.checkers:

@@ -63,7 +63,7 @@ class Acceptance:
     Attributes:
         unmanaged: whether it, or its schema, is registered although Git does not declare it.
         undeclarable: the name of a registered schema type that no file can declare, or "".
-        fingerprint: the fingerprint of the registered schemas of an unmanaged or undeclarable topic.
+        schemas_digest: the digest of the registered schemas of an unmanaged or undeclarable topic, the `fingerprint` in the file.
         policies: the values that Git no longer declares, and that `apply` does not reset; of the brokers, values that differ from the
             project file.
         checkers: of the brokers, whether each checker that differs from the project file is listed, by class name.
@@ -73,7 +73,7 @@ class Acceptance:
 
     unmanaged: bool = False
     undeclarable: str = ""
-    fingerprint: str = ""
+    schemas_digest: str = ""
     policies: Policies = field(default_factory=Policies)
     checkers: Mapping[str, bool] = field(default_factory=dict, hash=False)
     decision: AcceptanceReason = field(default_factory=AcceptanceReason)
@@ -84,7 +84,7 @@ class Acceptance:
         """The accepted policies and states by name, each with its accepted value."""
         parts = {(part, str(value)) for part, value in {**self.policies.managed(), **self.checkers}.items()}
         if self.unmanaged or self.undeclarable:
-            parts.add((self.kind, self.fingerprint))
+            parts.add((self.kind, self.schemas_digest))
         return frozenset(parts)
 
     @property
@@ -105,7 +105,7 @@ def join_acceptances(acceptances: Iterable[Acceptance], decision: AcceptanceReas
             result,
             unmanaged=result.unmanaged or acceptance.unmanaged,
             undeclarable=result.undeclarable or acceptance.undeclarable,
-            fingerprint=result.fingerprint or acceptance.fingerprint,
+            schemas_digest=result.schemas_digest or acceptance.schemas_digest,
             policies=result.policies.override_with(acceptance.policies),
         )
     return result

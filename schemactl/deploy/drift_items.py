@@ -88,7 +88,7 @@ def make_accepted_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Ac
     infos = [entry.info for entry in get_live_versions(entries) if entry.info]
     undeclarable = infos[-1].type.name if infos and spec(infos[-1]).undeclarable else ""
     state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
-    return replace(state, fingerprint=compute_fingerprint(state.kind, name, new=None, against=infos))
+    return replace(state, schemas_digest=compute_fingerprint(state.kind, name, new=None, against=infos))
 
 
 def format_versions(entries: Sequence[SchemaVersion]) -> str:

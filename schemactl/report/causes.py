@@ -104,7 +104,7 @@ class ShownCause(Cause):
     report: CheckReport = field(kw_only=True)
 
     @property
-    def fingerprint(self) -> str:
+    def tracking_id(self) -> str:
         """32 hex digits that identify the cause in later runs, even if lines move or the edit is amended."""
         primary = self.primary_finding
         parts = [primary.rule, str(primary.topic), primary.pointer, str(primary.direction), str(primary.against)]

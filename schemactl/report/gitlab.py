@@ -21,7 +21,7 @@ def render(report: CheckReport) -> str:
             {
                 "description": f"{cause.label}: {cause.message}",
                 "check_name": cause.primary_finding.rule,
-                "fingerprint": cause.fingerprint,
+                "fingerprint": cause.tracking_id,
                 "severity": _SEVERITIES[cause.level],
                 "location": {"path": place.path, "lines": {"begin": place.line}},
             }

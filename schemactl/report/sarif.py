@@ -76,7 +76,7 @@ def _make_result_value(cause: ShownCause, index: int) -> dict[str, Any]:
         "ruleIndex": index,
         "level": finding.severity,
         "message": {"text": cause.message},
-        "partialFingerprints": {"primaryLocationLineHash": f"{cause.fingerprint}:1"},
+        "partialFingerprints": {"primaryLocationLineHash": f"{cause.tracking_id}:1"},
         "locations": [
             {
                 # Code scanning rejects a result without location, so the project file is the default.

@@ -98,7 +98,7 @@ a/b/d: {{undeclarable: NONE, {PRINT}, {REASON}}}
             policies=Policies(CompatibilityStrategy.FULL, schema_validation_enforced=True),
             decision=replace(why, owner="ada"),
         ),
-        d: Acceptance(undeclarable="NONE", fingerprint=f"sha256:{'0' * 64}", decision=why),
+        d: Acceptance(undeclarable="NONE", schemas_digest=f"sha256:{'0' * 64}", decision=why),
     }
     assert read(numbers_text(numbers)) == numbers
 
