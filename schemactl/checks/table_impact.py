@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Final, Literal
 
 from schemactl.checks.proposal import Comparison, Proposal
-from schemactl.codec.type_widening import is_widening
+from schemactl.codec.sql_columns import is_widening, quote_sql_name
 from schemactl.codegen import spark_types as spark
 from schemactl.codegen.spark_types import (
     Atomic,
@@ -579,9 +579,9 @@ def make_rewrite_statement(changes: Sequence[ColumnChange]) -> str:
     types = {change.path: change.after for change in stopping if change.effect == "type widened"}
     values = []
     for path in dict.fromkeys(change.path for change in stopping):
-        old_name, new_name = spark.quoted_name(former_names.get(path, path[-1])), spark.quoted_name(path[-1])
+        old_name, new_name = quote_sql_name(former_names.get(path, path[-1])), quote_sql_name(path[-1])
         values.append(f"{f'CAST({old_name} AS {types[path]})' if path in types else old_name} AS {new_name}")
-    old_names = ", ".join(spark.quoted_name(former_names.get(path, path[-1])) for path in former_names | types)
+    old_names = ", ".join(quote_sql_name(former_names.get(path, path[-1])) for path in former_names | types)
     return (
         "CREATE OR REPLACE TABLE delta.`TABLE` USING delta AS "  # noqa: S608  for a person to type
         f"SELECT * EXCEPT ({old_names}), {', '.join(values)} FROM delta.`TABLE`"

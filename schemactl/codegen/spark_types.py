@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from schemactl.codec.sql_columns import quote_sql_name
 from schemactl.core.errors import SchemactlError
 
 
@@ -217,13 +218,8 @@ def comment_ddl(text: str) -> str:
     return f"COMMENT '{''.join(printable)}'"
 
 
-def quoted_name(name: str) -> str:
-    """Return a name quoted for Spark's SQL."""
-    return f"`{name.replace('`', '``')}`"
-
-
 def _field_ddl(field: SparkField, separator: str, *, documented: bool) -> str:
-    name = field.name if re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", field.name) else quoted_name(field.name)
+    name = field.name if re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", field.name) else quote_sql_name(field.name)
     comment = f" {comment_ddl(field.doc)}" if documented and field.doc else ""
     not_null = "" if field.nullable else " NOT NULL"
     return f"{name}{separator}{type_ddl(field.type, documented=documented)}{not_null}{comment}"

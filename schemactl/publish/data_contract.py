@@ -8,6 +8,7 @@ from typing import Final
 
 import yaml
 
+from schemactl.codec.sql_columns import quote_sql_name
 from schemactl.codegen.spark_types import (
     Atomic,
     Decimal,
@@ -18,7 +19,6 @@ from schemactl.codegen.spark_types import (
     columns_ddl,
     comment_ddl,
     make_nullable,
-    quoted_name,
     type_ddl,
 )
 from schemactl.codegen.topic_struct import StructOptions, message_doc
@@ -162,4 +162,4 @@ def create_table(
         return render_table(name, struct, dialect, doc)
     columns = indent(columns_ddl(make_nullable(struct), documented=True), "  ")
     comment_clause = f"\n{comment_ddl(doc)}" if doc else ""
-    return f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} (\n{columns}\n){comment_clause};\n"
+    return f"CREATE TABLE IF NOT EXISTS {quote_sql_name(name)} (\n{columns}\n){comment_clause};\n"

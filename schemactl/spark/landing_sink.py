@@ -15,20 +15,11 @@ from pyspark.sql import functions as sql
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from ..codec.sql_columns import quote_sql_name
 from .dataframes import AnyCodec, decode_batch, reduce_worker_overhead
 from .message_columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, collect_results
 from .tables.evolution import find_changes, require_allowed
-from .tables.landing_table import (
-    Addition,
-    Change,
-    Conflict,
-    DataFile,
-    Evolution,
-    Folder,
-    LandingTable,
-    Transaction,
-    quote_name,
-)
+from .tables.landing_table import Addition, Change, Conflict, DataFile, Evolution, Folder, LandingTable, Transaction
 from .tables.parquet import ParquetFiles, Shape
 
 if TYPE_CHECKING:
@@ -128,7 +119,7 @@ class Landing:
             # Rows of one partition come to few tasks, unless its column is decoded: Spark does not know that before the tasks run.
             names = [name for name in self.rows.shape.partition_by if name in self.columns.others]
             # The hint takes no column of a DataFrame, whose name is resolved already.
-            messages = messages.hint("rebalance", *(sql.col(quote_name(name)) for name in names))
+            messages = messages.hint("rebalance", *(sql.col(quote_sql_name(name)) for name in names))
         return collect_results(messages, self.writer.write)
 
     def commit(self, written: Sequence[WrittenFiles], transaction: Transaction | None) -> Landed:

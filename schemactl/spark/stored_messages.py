@@ -19,6 +19,7 @@ from pyspark.sql.functions import struct
 from ..codec.avro_schema import Schema
 from ..codec.definition import CodecError
 from ..codec.json_names import Names, collect_names, get_json_schema, merge_names
+from ..codec.sql_columns import quote_sql_name
 from ..codec.verification import Count, judge_messages, sum_counts
 from .dataframes import AnyCodec, reduce_worker_overhead
 from .message_columns import (
@@ -34,7 +35,6 @@ from .message_columns import (
 )
 from .pulsar.source import PulsarSource
 from .session import SPARK_ERRORS, SparkProblem, as_spark_problem
-from .tables.landing_table import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -93,7 +93,7 @@ class RawMessages:
         """Return the values of container files as messages: each is encoded again, in Spark's tasks."""
         if self.avro_schema is None:
             return values
-        columns = [values[quote_name(name)] for name in values.columns]
+        columns = [values[quote_sql_name(name)] for name in values.columns]
         return values.select(to_avro(struct(*columns), self.avro_schema).alias(PAYLOADS[0]))
 
     def has_begun(self, checkpoint: str) -> bool:

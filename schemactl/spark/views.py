@@ -13,11 +13,11 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
-from ..codec.type_widening import is_widening
+from ..codec.sql_columns import is_widening, quote_sql_name
 from .column_types import struct_of
 from .message_columns import get_fold
 from .session import SPARK_ERRORS
-from .tables.landing_table import Format, check_format, find_fold, quote_name, to_sql_type
+from .tables.landing_table import Format, check_format, find_fold, to_sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -154,9 +154,9 @@ class _Columns:
         selection = []
         for field, name in view_columns:
             value = self._make_column(field, table, "", "")
-            selection.append(value if value == quote_name(name) else f"{value} AS {quote_name(name)}")
+            selection.append(value if value == quote_sql_name(name) else f"{value} AS {quote_sql_name(name)}")
         others = _subtract(table, spark.StructType([*self.with_former_names.fields, *self.dropped]), self._fold)
-        return selection + [quote_name(field.name) for field in others]
+        return selection + [quote_sql_name(field.name) for field in others]
 
     def _get_former_names(self, path: str, name: str) -> Sequence[str]:
         return self._former_names.get(f"{path}{name}", ())
@@ -173,7 +173,9 @@ class _Columns:
         names = [self._fold(name) for name in (field.name, *self._get_former_names(path, field.name))]
         matches = [column for name in names for column in table if self._fold(column.name) == name]
         values = [
-            self._convert(f"{prefix}{quote_name(match.name)}", match.dataType, field.dataType, f"{path}{field.name}")
+            self._convert(
+                f"{prefix}{quote_sql_name(match.name)}", match.dataType, field.dataType, f"{path}{field.name}"
+            )
             for match in matches
         ]
         if not values:

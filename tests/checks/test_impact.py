@@ -24,7 +24,7 @@ from schemactl.checks.table_impact import (
     make_rewrite_statement,
     suggest_actions,
 )
-from schemactl.codec.type_widening import is_widening
+from schemactl.codec.sql_columns import is_widening
 from schemactl.codegen import spark_types as types
 from schemactl.codegen.spark_types import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
 from schemactl.codegen.topic_struct import StructOptions, former_names

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from schemactl.checks.table_impact import Impact, compute_impact, format_sql_type
-from schemactl.codec.type_widening import is_widening
+from schemactl.codec.sql_columns import is_widening
 from schemactl.codegen import spark_types as types
 from schemactl.codegen.spark_types import SparkType, to_json
 from schemactl.codegen.topic_struct import StructOptions, struct_of

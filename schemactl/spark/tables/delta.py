@@ -22,6 +22,7 @@ import pyarrow as pa
 from pyarrow import dataset, fs
 from pyspark.sql import types as spark
 
+from ...codec.sql_columns import quote_sql_name
 from . import evolution
 from .evolution import path_of
 from .landing_table import (
@@ -36,7 +37,6 @@ from .landing_table import (
     hide_credentials,
     iterate_columns,
     iterate_leaves,
-    quote_name,
     to_sql_type,
 )
 from .parquet import SUCCESS
@@ -168,7 +168,7 @@ class DeltaTable(LandingTable):
         if folder.get_subfolder(SUCCESS).is_file():
             raise WrongArgument(
                 f"{self.place} is a folder of Parquet, whose rows would not be part of the Delta table: land elsewhere, or run "
-                f"CONVERT TO DELTA parquet.{quote_name(self.place)} first"
+                f"CONVERT TO DELTA parquet.{quote_sql_name(self.place)} first"
             )
         has_ntz = any(_is_ntz(part) for _, part in iterate_columns(struct))
         has_ntz_outside_maps = any(_is_ntz(part) for _, part in iterate_columns(struct, maps=False))
@@ -251,7 +251,7 @@ class DeltaTable(LandingTable):
         """
         table = self._open()
         if table is not None and table.deletion_vectors().read_all().num_rows:
-            name = f"delta.{quote_name(self.place)}"
+            name = f"delta.{quote_sql_name(self.place)}"
             raise WrongArgument(f"{self.place} has deletion vectors: type REORG TABLE {name} APPLY (PURGE)")
         return self.get_folder(), _list_files(table) if table else ()
 
@@ -527,9 +527,9 @@ def _check_spelling(table: spark.StructType, struct: spark.StructType) -> None:
 def _check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool) -> None:
     """Raise WrongArgument if delta-rs would fail to commit, or if a commit would break a promise of the table."""
     settings = table.metadata().configuration
-    name = f"delta.{quote_name(place)}"
+    name = f"delta.{quote_sql_name(place)}"
     partitions = _make_partition_clause(table.metadata().partition_columns)
-    copy = f"delta.{quote_name(place + '_copy')} USING delta{partitions} AS SELECT * FROM {name}"  # noqa: S608  for a person to type
+    copy = f"delta.{quote_sql_name(place + '_copy')} USING delta{partitions} AS SELECT * FROM {name}"  # noqa: S608  for a person to type
     land_elsewhere = f"land in a copy of it: CREATE TABLE {copy}"
     if settings.get("delta.columnMapping.mode", "none") != "none":
         raise WrongArgument(
@@ -549,7 +549,7 @@ def _check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool)
         )
     checks = [key.removeprefix("delta.constraints.") for key in settings if key.startswith("delta.constraints.")]
     if checks:
-        drop = "; ".join(f"ALTER TABLE {name} DROP CONSTRAINT {quote_name(check)}" for check in checks)
+        drop = "; ".join(f"ALTER TABLE {name} DROP CONSTRAINT {quote_sql_name(check)}" for check in checks)
         raise WrongArgument(
             f"{place} checks its rows ({', '.join(checks)}), but landing adds files without these checks: run {drop}"
         )
@@ -575,14 +575,14 @@ def _make_rewrite(table: deltalake.DeltaTable, place: str, struct: spark.StructT
     after = _change_columns(before, struct, changes)
     values = [
         (
-            f"CAST({quote_name(old.name)} AS {to_sql_type(new.dataType)})"
+            f"CAST({quote_sql_name(old.name)} AS {to_sql_type(new.dataType)})"
             if old.dataType != new.dataType
-            else quote_name(old.name)
+            else quote_sql_name(old.name)
         )
-        + (f" AS {quote_name(new.name)}" if old != new else "")
+        + (f" AS {quote_sql_name(new.name)}" if old != new else "")
         for old, new in zip(before, after, strict=True)
     ]
-    name = f"delta.{quote_name(place)}"
+    name = f"delta.{quote_sql_name(place)}"
     old_partitions = table.metadata().partition_columns
     new_partitions = [new.name for old, new in zip(before, after, strict=True) if old.name in old_partitions]
     clause, selection = _make_partition_clause(new_partitions), ", ".join(values)
@@ -635,4 +635,4 @@ def _change_column(struct: Any, change: Change, new_type: spark.DataType) -> Non
 
 
 def _make_partition_clause(columns: Sequence[str]) -> str:
-    return f" PARTITIONED BY ({', '.join(map(quote_name, columns))})" if columns else ""
+    return f" PARTITIONED BY ({', '.join(map(quote_sql_name, columns))})" if columns else ""

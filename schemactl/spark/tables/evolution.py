@@ -8,9 +8,9 @@ from typing import Final, get_args
 
 from pyspark.sql import types as spark
 
-from ...codec.type_widening import is_widening
+from ...codec.sql_columns import is_widening, quote_sql_name
 from ..message_columns import MESSAGE_COLUMNS
-from .landing_table import Change, Evolution, LandingTable, WrongArgument, find_fold, quote_name, to_sql_type
+from .landing_table import Change, Evolution, LandingTable, WrongArgument, find_fold, to_sql_type
 
 _MAX_MISFITS: Final = 5
 """How many reasons why rows do not fit are in a message."""
@@ -179,7 +179,7 @@ def _compare_nullability(column: tuple[str, ...], *, table: bool, rows: bool) ->
 
 def _to_sql(*path: str) -> str:
     """Return the path in SQL, with names quoted where necessary."""
-    return ".".join(name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else quote_name(name) for name in path)
+    return ".".join(name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else quote_sql_name(name) for name in path)
 
 
 def _describe(change: Change) -> str:

@@ -19,6 +19,8 @@ from pyarrow import fs
 from pyspark.sql import types
 from pyspark.sql.types import StructType
 
+from ...codec.sql_columns import quote_sql_name
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -357,11 +359,6 @@ def run_in_threads(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> 
 # Columns: names and types in SQL, and their parts
 
 
-def quote_name(name: str) -> str:
-    """Return the column's name, quoted for SQL."""
-    return f"`{name.replace('`', '``')}`"
-
-
 def find_fold(*structs: types.StructType) -> Callable[[str], str]:
     """Return the function that normalizes names for comparison: case counts if names of one struct differ only in case."""
     has_names_of_same_letters = any(
@@ -374,7 +371,7 @@ def to_sql_type(data_type: types.DataType) -> str:
     """Return the type in SQL, with quoted names of fields."""
     match data_type:
         case types.StructType():
-            return f"struct<{', '.join(f'{quote_name(field.name)}: {to_sql_type(field.dataType)}' for field in data_type)}>"
+            return f"struct<{', '.join(f'{quote_sql_name(field.name)}: {to_sql_type(field.dataType)}' for field in data_type)}>"
         case types.ArrayType():
             return f"array<{to_sql_type(data_type.elementType)}>"
         case types.MapType():

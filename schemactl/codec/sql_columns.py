@@ -1,4 +1,4 @@
-"""Decide whether the type of a table's column can be widened to another type."""
+"""Columns of tables in Spark's SQL: quote a name, and decide whether a type can be widened to another."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ _DECIMAL_DIGITS: Final = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20
 """The digits before the point that a decimal needs to hold each integer type; Parquet stores the small types as int."""
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def quote_sql_name(name: str) -> str:
+    """Return a name quoted for Spark's SQL."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def is_widening(old: str, new: str) -> bool:
