@@ -15,6 +15,7 @@ from schemactl.core.atomic_files import write
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.json_values import json_text
 from schemactl.core.names import TopicName, find_matching_topics, format_kind_name, select_known_topics
+from schemactl.core.terminal import format_table
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `export`."""
     parser.description = (
         "Print the approved schemas in force as other tools read them:\n\n"
-        + "\n".join(f"  {name:<14}{entry.summary}" for name, entry in _FORMATS.items())
+        + "\n".join(format_table([(name, entry.summary) for name, entry in _FORMATS.items()], indent=2))
         + "\n\nParts that a format cannot express are omitted, with a message on standard error."
     )
     parser.epilog = (
