@@ -27,13 +27,13 @@ from contextlib import closing
 from dataclasses import replace
 
 from schemactl.core.catalog import Catalog, Namespace, Topic, select_part
-from schemactl.core.json_values import json_pieces
+from schemactl.core.json_values import json_pieces, to_json
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.deploy.permissions import Permissions
 from schemactl.deploy.plan import Origin
-from schemactl.deploy.plan_json import document
+from schemactl.deploy.plan_json import make_plan_document
 from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import RegistryState, read_registry_state
 from schemactl.deploy.target_catalog import find_scope
@@ -84,7 +84,7 @@ def measure(kind: str, topics: int) -> dict[str, float]:
     if kind == "unchanged":
         state = hold_everything(state, target)
     plan = make_plan(state, target, origin=ORIGIN, permissions=Permissions(create_tenants=True))
-    values = document(plan)
+    values = to_json(make_plan_document(plan))
     written_bytes = sum(map(len, write(make_plan_report(plan, values["digest"]).render(), json_pieces(values))))
     cpu_s = time.process_time() - start_s
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -158,9 +158,9 @@ class Context:
 
     def report_json(self, **values: Any) -> None:
         """Print a JSON report to standard output."""
-        from schemactl.core.json_values import json_text
+        from schemactl.core.json_values import json_text, to_json
 
-        print(json_text({"format_version": 1, **values}))
+        print(json_text(to_json({"format_version": 1, **values})))
 
     def json_progress(self, phase: str, unit: str) -> JsonProgress | None:
         """Return the progress of work as JSON Lines, or None without `--progress json`."""

@@ -96,7 +96,7 @@ def _compare_with_registry(
     declared: Sequence[_EffectiveValue],
 ) -> None:
     """Print the values in force for a topic as declared, next to the values of the target's registry."""
-    from schemactl.deploy.broker_configuration import compare_configuration, comparison_values
+    from schemactl.deploy.broker_configuration import BrokerComparisonView, compare_configuration
     from schemactl.deploy.target_catalog import rename_catalog
     from schemactl.history.target_history import read_numbers_of_target
     from schemactl.report.document import render_lines
@@ -140,7 +140,7 @@ def _compare_with_registry(
                 }
                 for key in keys
             },
-            brokers=comparison_values(comparison),
+            brokers=BrokerComparisonView.from_comparison(comparison),
         )
         return
     rows: list[tuple[str, ...]] = [("", "GIT", "SET BY", target.name.upper(), "SET BY")]

@@ -20,7 +20,7 @@ from schemactl.cli.topic_selection import (
 )
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import ExitCode, SchemactlError, UsageError
-from schemactl.core.json_values import commit_value, metadata_value, to_json
+from schemactl.core.json_values import commit_value, metadata_value
 from schemactl.core.names import format_kind_name
 from schemactl.core.schema import find_by_number
 from schemactl.core.terminal import format_table, get_terminal_width, paint
@@ -178,7 +178,7 @@ def _print_log_on_target(
     """
     from schemactl.deploy.target_catalog import rename_catalog, rename_numbers, select_applicable
     from schemactl.deploy.version_lists import ListedTopic, pair_up
-    from schemactl.deploy.version_numbers import find_number_mismatches, mismatch_values
+    from schemactl.deploy.version_numbers import find_number_mismatches, list_mismatch_views
     from schemactl.history.target_history import read_numbers_of_target
     from schemactl.registry.interface import Scope
     from schemactl.report.target_blocks import render_misread_topics
@@ -217,8 +217,8 @@ def _print_log_on_target(
             tip=commit_value(history.tip),
             target=target.name,
             registry=target.registry,
-            topics=to_json([ListedTopic.from_pairs(name, pairs) for name, pairs in pairs_by_topic.items()]),
-            numbers_apart=mismatch_values(topic_mismatches),
+            topics=[ListedTopic.from_pairs(name, pairs) for name, pairs in pairs_by_topic.items()],
+            numbers_apart=list_mismatch_views(topic_mismatches),
         )
     else:
         blocks = [render_version_numbers(name, pairs, color=context.color) for name, pairs in pairs_by_topic.items()]

@@ -50,7 +50,6 @@ from schemactl.report import TARGET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.core.findings import UpgradeFirst
-    from schemactl.core.json_values import Json
     from schemactl.core.schema import Release, SchemaVersion
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.permissions import Permissions
@@ -152,22 +151,23 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
         selection.require_one("--out", "schemactl plan --target {0} --out {0}.json".format)
     if args.base and args.at:
         raise UsageError(_BASE_AND_AT)
-    from schemactl.deploy.plan_json import document, plan_digest
+    from schemactl.core.json_values import to_json
+    from schemactl.deploy.plan_json import make_plan_document, plan_digest
     from schemactl.report.plan import make_plan_report, make_short_plan_report
 
     def make_document(ready: ReadyPlan) -> tuple[TargetDocument, int]:
         plan = ready.plan
         if args.out:
             write_plan(plan, args, context)
-        json_value: Json = document(plan) if has_json else {}
+        document = make_plan_document(plan) if has_json else None
         digest = ""
         if plan.steps:
-            digest = json_value["digest"] if has_json else plan_digest(plan)
+            digest = document.digest if document else plan_digest(plan)
         make_target_report = make_short_plan_report if args.summary else make_plan_report
         code = ExitCode.CHANGES if plan.steps and args.detailed_exitcode else 0
         if plan.leaves_out or plan.misread:
             code = ExitCode.NEGATIVE
-        return (make_target_report(plan, digest), json_value), code
+        return (make_target_report(plan, digest), to_json(document or {})), code
 
     with make_plans(selection, args, context) as (targets, plans_by_target):
         documents, codes = make_target_reports("plan", plans_by_target, make_document)

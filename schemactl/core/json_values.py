@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
-from schemactl.core.findings import Answer, Breakage, Direction, Waiver
+from schemactl.core.findings import Answer, Breakage, Direction, Outcome, Waiver
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 from schemactl.core.terminal import escape
@@ -203,11 +203,7 @@ def to_json(value: Any) -> Any:
     if kind is TopicName or kind is NamespaceName:
         return str(value)
     if is_dataclass(kind):
-        return {
-            name: to_json(member)
-            for name, is_optional in _list_keys(kind)
-            if (member := getattr(value, name)) is not None or not is_optional
-        }
+        return {name: to_json(member) for name, member in list_members(value)}
     if isinstance(value, Mapping):
         return {str(to_json(key)): to_json(member) for key, member in value.items()}
     if isinstance(value, date):
@@ -217,6 +213,15 @@ def to_json(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return [to_json(member) for member in value]
+
+
+def list_members(document: DataclassInstance) -> list[tuple[str, Any]]:
+    """Return the names and values of the fields of a dataclass, without optional fields that are None."""
+    return [
+        (name, member)
+        for name, is_optional in _list_keys(type(document))
+        if (member := getattr(document, name)) is not None or not is_optional
+    ]
 
 
 @cache
@@ -352,15 +357,24 @@ class ClientView:
     runs_on: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerView:
+    """A registry's answer to an upload in JSON."""
+
+    answer: Outcome
+    version: int | None
+    message: str
+    exception: str
+
+    @classmethod
+    def from_answer(cls, answer: Answer) -> AnswerView:
+        """Return the view of an answer."""
+        return make_view(cls, answer, answer=answer.outcome)
+
+
 def waiver_value(waiver: Waiver) -> Json:
     """Return a waiver as JSON, without its location."""
     return cast("Json", to_json(make_view(WaiverView, waiver)))
-
-
-def answer_value(answer: Answer) -> Json:
-    """Return a registry's answer to an upload as JSON."""
-    text = {"message": answer.message, "exception": answer.exception}
-    return {"answer": answer.outcome.value, "version": answer.version, **text}
 
 
 def breakage_value(breakage: Breakage) -> Json:

@@ -46,16 +46,6 @@ class AcceptanceReason:
         return "; ".join(filter(None, (self.reason, decision))) + until
 
 
-def decision_value(decision: AcceptanceReason) -> dict[str, str | None]:
-    """Return the reason for an acceptance as JSON."""
-    return {
-        "reason": decision.reason,
-        "owner": decision.owner,
-        "accepted": decision.accepted.isoformat() if decision.accepted else None,
-        "until": decision.until.isoformat() if decision.until else None,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Acceptance:
     """The accepted state of one namespace or topic, or of the brokers. Any other state is drift again.

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 
 from schemactl.broker.checkers import find_checked_type, list_classes
 from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.json_values import make_view
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import BROKER_KEYS, BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY, DEFAULT_CHECKERS, OPTIONAL_CHECKERS
 from schemactl.core.schema import Release, SchemaType
 from schemactl.core.wording import format_policy_value
-from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, decision_value
+from schemactl.declare.target_numbers import Acceptance, AcceptanceReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,24 +192,32 @@ def _compare_checkers(
         yield BrokerDifference(CHECKERS_KEY, not is_listed, is_listed, fix, tuple(sorted(namespaces)), full_name)
 
 
-def comparison_values(comparison: BrokerComparison | None) -> dict[str, Any] | None:
-    """Return the comparison as JSON, or None if nothing was compared."""
-    if comparison is None:
-        return None
-    return {
-        "broker": comparison.broker,
-        "problem": comparison.problem or None,
-        "differences": [
-            {
-                "key": difference.key,
-                "checker": difference.checker or None,
-                "expected": difference.expected,
-                "actual": difference.actual,
-                "namespaces": [str(name) for name in difference.namespaces],
-                "accepted": decision_value(difference.accepted) if difference.accepted else None,
-                "message": difference.message,
-                "fix": difference.fix,
-            }
-            for difference in comparison.differences
-        ],
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerDifferenceView:
+    """A `BrokerDifference` in JSON."""
+
+    key: str
+    checker: str | None
+    expected: CompatibilityStrategy | bool
+    actual: CompatibilityStrategy | bool
+    namespaces: tuple[NamespaceName, ...]
+    accepted: AcceptanceReason | None
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerComparisonView:
+    """A `BrokerComparison` in JSON."""
+
+    broker: str
+    problem: str | None
+    differences: tuple[BrokerDifferenceView, ...]
+
+    @classmethod
+    def from_comparison(cls, comparison: BrokerComparison | None) -> BrokerComparisonView | None:
+        """Return the view of a comparison, or None if nothing was compared."""
+        if comparison is None:
+            return None
+        differences = tuple(make_view(BrokerDifferenceView, difference) for difference in comparison.differences)
+        return make_view(cls, comparison, differences=differences)

@@ -1,10 +1,11 @@
-"""A plan as JSON, for reports and results, and its digest."""
+"""A plan as JSON, for reports and results, and its digest. The fields of `PlanDocument` are the keys, in their order."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,18 +13,40 @@ from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core import atomic_files
 from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.json_values import Json, answer_value, commit_value, json_text, to_json, waiver_value
-from schemactl.core.names import TopicName
-from schemactl.deploy.broker_configuration import comparison_values
-from schemactl.deploy.plan import Plan, UnreadableDeclaration
-from schemactl.deploy.steps.step import name_value
-from schemactl.deploy.version_numbers import mismatch_values
+from schemactl.core.findings import Direction, UpgradeFirst
+from schemactl.core.json_values import (
+    OPTIONAL,
+    AnswerView,
+    Json,
+    WaiverView,
+    json_text,
+    list_members,
+    make_view,
+    to_json,
+)
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Commit, Release
+from schemactl.core.wording import get_name_type
+from schemactl.deploy.broker_configuration import BrokerComparisonView
+from schemactl.deploy.plan import Plan, PlanNoteKind, PlanRefusal, UnreadableDeclaration
+from schemactl.deploy.version_lists import ListedTopic
+from schemactl.deploy.version_numbers import MismatchView, list_mismatch_views
 
 FORMAT_VERSION = 1
 """The version of the format. Changes that readers must handle raise it; new keys do not."""
 
 _NOT_IN_DIGEST: Final = frozenset(
-    {"schemactl", "registry_version", "approved", "proposed", "unreadable", "brokers", "upgrade_first", "effects"}
+    {
+        "schemactl",
+        "registry_version",
+        "approved",
+        "proposed",
+        "unreadable",
+        "brokers",
+        "upgrade_first",
+        "effects",
+        "digest",
+    }
 )
 """The keys about the making of a plan and its commit; `left_out` also has the topics of unreadable declarations."""
 
@@ -35,93 +58,228 @@ _NOT_IN_DIGEST_OF_ENTRIES: Final = {
 }
 
 
-def document(plan: Plan) -> Json:
-    """Convert `plan` to JSON values, with its digest at the end."""
-    values = _make_values(plan)
-    values["steps"] = [*values["steps"]]
-    return {**values, "digest": _compute_digest(values)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDocument:
+    """A plan, format_version 1.
+
+    Attributes:
+        schemactl: the version of schemactl.
+        registry_version: the release that the registry reports, or "".
+        steps: the members of each step (`Step.to_json`).
+        upgrade_first: the clients to upgrade first, for each topic (or `TOPIC#KIND`) with a version to register.
+        effects: the effects of the versions to register on readers and clients.
+        numbers_apart: the version numbers that will not be Git's after all steps.
+        numbers_apart_now: whether the registry already has such a number that is not recorded.
+        whole: whether it was made for all topics.
+        lists: the version lists that a rebuild restores.
+        digest: the digest for the approval of the plan.
+    """
+
+    format_version: int = FORMAT_VERSION
+    schemactl: str
+    target: str
+    registry: str
+    pulsar: Release
+    registry_version: str
+    approved: ApprovedView
+    proposed: bool
+    state: Json
+    scope: ScopeEntry
+    steps: Iterable[Json]
+    notes: tuple[NoteEntry, ...]
+    left_out: tuple[SkippedName | SkippedDeclaration, ...]
+    unreadable: tuple[UnreadableView, ...]
+    upgrade_first: Mapping[str, UpgradeFirst]
+    effects: tuple[EffectEntry, ...]
+    brokers: BrokerComparisonView | None
+    numbers_apart: tuple[MismatchView, ...]
+    numbers_apart_now: bool
+    whole: bool
+    lists: tuple[ListedTopic, ...] | None = field(default=None, metadata=OPTIONAL)
+    digest: str = ""
 
 
-def _make_values(plan: Plan) -> Json:
-    """Return the members of the document except the digest; `steps` can be iterated once."""
-    settings = {str(name): sorted(plan.scope.get_settings(name)) for name in sorted(plan.scope.settings, key=str)}
-    values: Json = {
-        "format_version": FORMAT_VERSION,
-        "schemactl": get_version(),
-        "target": plan.origin.target,
-        "registry": plan.origin.registry,
-        "pulsar": plan.origin.release.value,
-        "registry_version": plan.origin.version,
-        "approved": {"ref": plan.origin.ref, "commit": commit_value(plan.origin.tip)},
-        "proposed": plan.origin.proposed,
-        "state": plan.state,
-        "scope": {
-            "namespaces": sorted(map(str, plan.scope.namespaces)),
-            "topics": sorted(map(str, plan.scope.topics)),
-            **({"settings": settings} if settings else {}),
-        },
-        "steps": (step.to_json() for step in plan.steps),
-        "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
-        "left_out": [
-            *(
-                {
-                    **name_value(refusal.name),
-                    "version": refusal.number,
-                    "answer": None if refusal.answer is None else answer_value(refusal.answer),
-                    "reason": refusal.message,
-                    "fix": refusal.fix,
-                    "wedged_by": refusal.blocked_by,
-                    **({"allow": refusal.allow} if refusal.allow else {}),
-                }
-                for refusal in plan.refusals
-            ),
-            *(
-                {
-                    "topic": str(declaration.topic) if declaration.topic else None,
-                    "version": None,
-                    "answer": None,
-                    "reason": declaration.message,
-                    "fix": declaration.problem.fix,
-                    "wedged_by": None,
-                }
-                for declaration in plan.unreadable
-            ),
-        ],
-        "unreadable": unreadable_values(plan.unreadable),
-        "upgrade_first": dict(plan.upgrade_first),
-        "effects": [_effect_value(name, effect) for (name, _), effect in plan.effects.items()],
-        "brokers": comparison_values(plan.brokers),
-        "numbers_apart": mismatch_values(plan.number_mismatches),
-        "numbers_apart_now": plan.has_unrecorded_mismatch_now,
-        "whole": plan.whole,
-    }
-    if plan.lists is not None:
-        values["lists"] = to_json(plan.lists)
-    return values
+@dataclass(frozen=True, slots=True)
+class ApprovedView:
+    """The ref of the approved history or position, and its commit; null if nothing was approved yet."""
+
+    ref: str
+    commit: Commit | None
 
 
-def _effect_value(name: TopicName, effect: VersionEffect) -> Json:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeEntry:
+    """The namespaces and topics that a plan covers; `settings` are the managed settings of each name that has some."""
+
+    namespaces: list[str]
+    topics: list[str]
+    settings: Mapping[str, Sequence[str]] | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteEntry:
+    """A difference that remains after the plan."""
+
+    topic: TopicName
+    kind: PlanNoteKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedName:
+    """A topic or namespace that the plan leaves out; it has one of the keys `topic` and `namespace`.
+
+    Attributes:
+        version: Git's number of the version that would be rejected.
+        answer: the expected answer of the registry.
+        wedged_by: the registry's version after which its brokers store nothing.
+        allow: the address of the setting that could lose messages, which the user can allow.
+    """
+
+    topic: TopicName | None = field(default=None, metadata=OPTIONAL)
+    namespace: NamespaceName | None = field(default=None, metadata=OPTIONAL)
+    version: int | None
+    answer: AnswerView | None
+    reason: str
+    fix: str
+    wedged_by: int | None
+    allow: str | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedDeclaration:
+    """A declaration that cannot be read, with the keys of `SkippedName`; `topic` is null for a whole file."""
+
+    topic: TopicName | None
+    version: None = None
+    answer: None = None
+    reason: str
+    fix: str
+    wedged_by: None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableView:
+    """An approved declaration that cannot be read, in JSON."""
+
+    topic: TopicName | None
+    file: str
+    line: int
+    column: int
+    problem: str
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectEntry:
+    """The effect of a version on readers and clients."""
+
+    topic: TopicName
+    version: int
+    changes: tuple[PartEntry, ...]
+    breaks: tuple[BreakEntry, ...]
+    clients: tuple[ClientEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartEntry:
+    """A changed part of a definition; `change` is the kind of change."""
+
+    change: str
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakEntry:
+    """A reason why readers fail or get other values; `against` are the versions that break."""
+
+    rule: str
+    direction: Direction
+    against: tuple[int, ...]
+    reason: str
+    is_error: bool
+    waiver: WaiverView | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientEntry:
+    """A declared client, whether it does not break, and the reason if it breaks."""
+
+    client: str
+    fine: bool
+    reason: str | None
+
+
+def make_plan_document(plan: Plan) -> PlanDocument:
+    """Return the document of a plan, with its digest."""
+    document = _make_document(plan, [step.to_json() for step in plan.steps])
+    return replace(document, digest=_compute_digest(document))
+
+
+def _make_document(plan: Plan, steps: Iterable[Json]) -> PlanDocument:
+    """Return the document of a plan without its digest."""
+    scope = plan.scope
+    settings = {str(name): sorted(scope.get_settings(name)) for name in sorted(scope.settings, key=str)}
+    return PlanDocument(
+        schemactl=get_version(),
+        target=plan.origin.target,
+        registry=plan.origin.registry,
+        pulsar=plan.origin.release,
+        registry_version=plan.origin.version,
+        approved=ApprovedView(plan.origin.ref, plan.origin.tip),
+        proposed=plan.origin.proposed,
+        state=plan.state,
+        scope=ScopeEntry(
+            namespaces=sorted(map(str, scope.namespaces)),
+            topics=sorted(map(str, scope.topics)),
+            settings=settings or None,
+        ),
+        steps=steps,
+        notes=tuple(NoteEntry(note.name, note.kind, note.message) for note in plan.notes),
+        left_out=(*map(_make_skipped_name, plan.refusals), *map(_make_skipped_declaration, plan.unreadable)),
+        unreadable=list_unreadable_views(plan.unreadable),
+        upgrade_first=plan.upgrade_first,
+        effects=tuple(_make_effect_entry(name, effect) for (name, _), effect in plan.effects.items()),
+        brokers=BrokerComparisonView.from_comparison(plan.brokers),
+        numbers_apart=list_mismatch_views(plan.number_mismatches),
+        numbers_apart_now=plan.has_unrecorded_mismatch_now,
+        whole=plan.whole,
+        lists=plan.lists,
+    )
+
+
+def _make_skipped_name(refusal: PlanRefusal) -> SkippedName:
+    return make_view(
+        SkippedName,
+        refusal,
+        **{get_name_type(refusal.name): refusal.name},
+        version=refusal.number,
+        answer=AnswerView.from_answer(refusal.answer) if refusal.answer else None,
+        reason=refusal.message,
+        wedged_by=refusal.blocked_by,
+    )
+
+
+def _make_skipped_declaration(declaration: UnreadableDeclaration) -> SkippedDeclaration:
+    return SkippedDeclaration(topic=declaration.topic, reason=declaration.message, fix=declaration.problem.fix)
+
+
+def _make_effect_entry(name: TopicName, effect: VersionEffect) -> EffectEntry:
     change = effect.change
-    return {
-        "topic": str(name),
-        "version": change.version.number,
-        "changes": [{"change": part.kind, "sign": part.sign, "text": part.text} for part in change.parts],
-        "breaks": [
-            {
-                "rule": breakage.rule,
-                "direction": breakage.direction,
-                "against": [*breakage.against],
-                "reason": breakage.reason,
-                "is_error": breakage.is_error,
-                "waiver": waiver_value(breakage.waiver) if breakage.waiver else None,
-            }
+    return EffectEntry(
+        topic=name,
+        version=change.version.number,
+        changes=tuple(PartEntry(part.kind, part.sign, part.text) for part in change.parts),
+        breaks=tuple(
+            make_view(BreakEntry, breakage, waiver=breakage.waiver and make_view(WaiverView, breakage.waiver))
             for breakage in change.breaks
-        ],
-        "clients": [
-            *({"client": client, "fine": False, "reason": reason} for client, reason in effect.broken),
-            *({"client": client, "fine": True, "reason": None} for client in effect.safe),
-        ],
-    }
+        ),
+        clients=(
+            *(ClientEntry(client=client, fine=False, reason=reason) for client, reason in effect.broken),
+            *(ClientEntry(client=client, fine=True, reason=None) for client in effect.safe),
+        ),
+    )
 
 
 def plan_digest(plan: Plan) -> str:
@@ -129,24 +287,25 @@ def plan_digest(plan: Plan) -> str:
 
     It covers contents and the target, not commits, so that a squash does not change it.
     """
-    return _compute_digest(_make_values(plan))
+    return _compute_digest(_make_document(plan, (step.to_json() for step in plan.steps)))
 
 
-def _compute_digest(values: Json) -> str:
-    """Return the SHA-256 of a plan's values, without the keys about its making, commits and messages.
+def _compute_digest(document: PlanDocument) -> str:
+    """Return the SHA-256 of a plan's document, without the keys about its making, commits and messages.
 
     The hashed text is JSON with sorted keys and without spaces. It is hashed member by member, because it can be large.
     """
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
     digest = hashlib.sha256()
-    for index, key in enumerate(sorted(values.keys() - _NOT_IN_DIGEST)):
+    members = sorted((key, member) for key, member in list_members(document) if key not in _NOT_IN_DIGEST)
+    for index, (key, member) in enumerate(members):
         digest.update(f"{',' if index else '{'}{encode(key)}:".encode())
         if key not in _NOT_IN_DIGEST_OF_ENTRIES:
-            digest.update(encode(values[key]).encode())
+            digest.update(encode(to_json(member)).encode())
             continue
         left_out, separator = _NOT_IN_DIGEST_OF_ENTRIES[key], "["
-        for entry in values[key]:
-            digested = {name: value for name, value in entry.items() if name not in left_out}
+        for entry in member:
+            digested = {name: value for name, value in to_json(entry).items() if name not in left_out}
             digest.update(f"{separator}{encode(digested)}".encode())
             separator = ","
         digest.update(b"[]" if separator == "[" else b"]")
@@ -154,19 +313,19 @@ def _compute_digest(values: Json) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def unreadable_values(declarations: Iterable[UnreadableDeclaration]) -> list[Json]:
-    """Return approved declarations that cannot be read as JSON values."""
-    return [
-        {
-            "topic": str(declaration.topic) if declaration.topic else None,
-            "file": declaration.problem.source.path,
-            "line": declaration.problem.source.line,
-            "column": declaration.problem.source.column,
-            "problem": declaration.problem.message,
-            "commit": commit_value(declaration.commit),
-        }
+def list_unreadable_views(declarations: Iterable[UnreadableDeclaration]) -> tuple[UnreadableView, ...]:
+    """Return approved declarations that cannot be read."""
+    return tuple(
+        UnreadableView(
+            topic=declaration.topic,
+            file=declaration.problem.source.path,
+            line=declaration.problem.source.line,
+            column=declaration.problem.source.column,
+            problem=declaration.problem.message,
+            commit=declaration.commit,
+        )
         for declaration in declarations
-    ]
+    )
 
 
 def write_json(value: Json, path: Path, *, below: str | None = None) -> None:

@@ -15,10 +15,9 @@ from typing import Final
 from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import from_json, make_view, read_document, to_json
-from schemactl.core.schema import Commit
 from schemactl.core.terminal import clean
 from schemactl.deploy.plan import Plan
-from schemactl.deploy.plan_json import plan_digest, write_json
+from schemactl.deploy.plan_json import ApprovedView, plan_digest, write_json
 from schemactl.deploy.steps.step import name_value
 from schemactl.deploy.version_lists import ListedTopic
 
@@ -27,14 +26,6 @@ FORMAT_VERSION: Final = 2
 
 MAX_SIZE_BYTES: Final = 1 << 28
 """A larger file is not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovedCommit:
-    """The ref of the approved history or position, and its commit; null if nothing was approved yet."""
-
-    ref: str
-    commit: Commit | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +69,7 @@ class Receipt:
     schemactl: str = ""
     target: str
     registry: str
-    approved: ApprovedCommit
+    approved: ApprovedView
     proposed: bool
     scope: PlanSelection
     options: PlanOptions
@@ -96,7 +87,7 @@ class Receipt:
             cls,
             plan.origin,
             schemactl=get_version(),
-            approved=ApprovedCommit(plan.origin.ref, plan.origin.tip),
+            approved=ApprovedView(plan.origin.ref, plan.origin.tip),
             scope=scope,
             options=options,
             lists=plan.lists,

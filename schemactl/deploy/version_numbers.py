@@ -12,7 +12,7 @@ from typing import Literal
 from schemactl.comparison.changes import Generations, VersionIndex, content_identity, get_upload_commit, last_tombstone
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import join_first
-from schemactl.core.json_values import Json
+from schemactl.core.json_values import make_view
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.declare.target_numbers import TargetNumbers, TargetVersion, TopicNumbers, find_meanings
@@ -208,16 +208,19 @@ def find_other_spellings(
     )
 
 
-def mismatch_values(topic_mismatches: Iterable[TopicMismatches]) -> list[Json]:
-    """Return every number that is not Git's as JSON, for plans, drift reports and `log`; keys are never renamed."""
-    return [
-        {
-            "topic": str(topic.name),
-            "registry": number.registry,
-            "git": number.git,
-            "state": number.state,
-            "recorded": number.recorded,
-        }
-        for topic in topic_mismatches
-        for number in topic.numbers
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MismatchView:
+    """A `NumberMismatch` with its topic in JSON, for plans, drift reports and `log`."""
+
+    topic: TopicName
+    registry: int
+    git: int | None
+    state: MismatchState
+    recorded: bool
+
+
+def list_mismatch_views(topic_mismatches: Iterable[TopicMismatches]) -> tuple[MismatchView, ...]:
+    """Return every number that is not Git's."""
+    return tuple(
+        make_view(MismatchView, number, topic=topic.name) for topic in topic_mismatches for number in topic.numbers
+    )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
 
-from schemactl.core.json_values import Json, to_json
+from schemactl.core.json_values import Json, make_view, to_json
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import paint
 from schemactl.core.wording import format_count
 from schemactl.deploy.apply import ApplyResult
 from schemactl.deploy.plan import Plan
-from schemactl.deploy.plan_json import FORMAT_VERSION, document
+from schemactl.deploy.plan_json import ApprovedView, SkippedDeclaration, SkippedName, make_plan_document
 from schemactl.deploy.version_lists import ListedTopic
 from schemactl.report.plan import count_changes, describe_left_out
 from schemactl.report.target_blocks import make_unreadable_block
@@ -85,62 +86,87 @@ def _indent(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultDocument:
+    """The document that `apply --result` writes; keys are not renamed within a format version.
+
+    Attributes:
+        time_s: the time of writing, in seconds since the epoch.
+        ci: the run of the build server (see `core.environment`).
+        plan: the digest of the plan.
+        left: the steps that were not carried out; null until the apply has ended.
+        topics: the version numbers afterwards; null if they were not read.
+        done: the numbers of the steps that were carried out.
+    """
+
+    format_version: int
+    schemactl: str
+    target: str
+    registry: str
+    approved: ApprovedView
+    whole: bool
+    time_s: int
+    ci: Json | None
+    plan: str
+    steps: Iterable[Json]
+    left_out: tuple[SkippedName | SkippedDeclaration, ...]
+    outcome: Literal["started", "not applied", "applied", "partly applied", "failed"]
+    failure: str | None = None
+    left: tuple[RemainingStep, ...] | None = None
+    topics: Sequence[ListedTopic] | None = None
+    done: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingStep:
+    """A step that was not carried out, by its number, and the reason."""
+
+    step: int
+    reason: str
+
+
 def make_result_document(
     result: ApplyResult, run: Json | None = None, topics: Sequence[ListedTopic] | None = None
 ) -> Json:
-    """Return the document that `apply --result` writes when it has ended; keys are not renamed within a format version.
+    """Return the document that `apply --result` writes when it has ended.
 
     Args:
         result: the result of the apply.
         run: the run of the build server (see `core.environment`), or None.
-        topics: the version numbers afterwards , or None if they were not read.
+        topics: the version numbers afterwards, or None if they were not read.
     """
     outcome = "partly applied" if result.done else "failed"
     if not result.remaining_steps and not result.plan.leaves_out and result.failure is None:
         outcome = "applied"
-    return {
-        **_list_common_values(result.plan, run),
-        "outcome": outcome,
-        "failure": None if result.failure is None else str(result.failure),
-        "left": [
-            {
-                "step": number,
-                "reason": UNFINISHED
-                if number in result.unfinished
-                else str(result.failures.get(number) or result.stopped or UNTRIED),
-            }
-            for number, _ in result.remaining_steps
-        ],
-        "topics": to_json(topics),
-        "done": list(result.done),
-    }
+    return _make_document(
+        result.plan,
+        run,
+        outcome=outcome,
+        failure=None if result.failure is None else str(result.failure),
+        left=tuple(RemainingStep(number, _describe_remainder(number, result)) for number, _ in result.remaining_steps),
+        topics=topics,
+        done=tuple(result.done),
+    )
+
+
+def _describe_remainder(number: int, result: ApplyResult) -> str:
+    """Return the reason why a step was not carried out."""
+    if number in result.unfinished:
+        return UNFINISHED
+    return str(result.failures.get(number) or result.stopped or UNTRIED)
 
 
 def make_started_document(plan: Plan, run: Json | None) -> Json:
     """Return the document that `apply --result` writes at its start; it keeps this content if `apply` is killed."""
-    return {
-        **_list_common_values(plan, run),
-        "outcome": "started",
-        "failure": None,
-        "left": None,
-        "topics": None,
-        "done": [],
-    }
+    return _make_document(plan, run, outcome="started")
 
 
 def make_unapplied_document(plan: Plan, run: Json | None) -> Json:
-    """Return the document of a plan that was not carried out, with the keys of `make_result_document`."""
-    return {**make_started_document(plan, run), "outcome": "not applied"}
+    """Return the document of a plan that was not carried out."""
+    return _make_document(plan, run, outcome="not applied")
 
 
-def _list_common_values(plan: Plan, run: Json | None) -> Json:
-    values = document(plan)
-    return {
-        "format_version": FORMAT_VERSION,
-        **{key: values[key] for key in ("schemactl", "target", "registry", "approved", "whole")},
-        "time_s": int(time.time()),
-        "ci": run,
-        "plan": values["digest"],
-        "steps": values["steps"],
-        "left_out": values["left_out"],
-    }
+def _make_document(plan: Plan, run: Json | None, **values: Any) -> Json:
+    document = make_plan_document(plan)
+    result = make_view(ResultDocument, document, time_s=int(time.time()), ci=run, plan=document.digest, **values)
+    return cast("Json", to_json(result))

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from schemactl.core.environment import get_version
-from schemactl.core.json_values import Json, json_text, make_view, to_json
+from schemactl.core.json_values import json_text, make_view, to_json
 from schemactl.core.names import TopicName
-from schemactl.core.schema import Commit, Release
-from schemactl.deploy.broker_configuration import comparison_values
-from schemactl.deploy.plan_json import unreadable_values
+from schemactl.core.schema import Release
+from schemactl.deploy.broker_configuration import BrokerComparisonView
+from schemactl.deploy.plan_json import ApprovedView, UnreadableView, list_unreadable_views
 from schemactl.deploy.status import LastApply, LastUpload, LatestVersion, StatusReport, TargetStatus, UnknownStatus
-from schemactl.report.drift_json import list_replicated_values
+from schemactl.report.drift_json import ReplicatedEntry, list_replicated_entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class StatusDocument:
     time_s: int
     targets: tuple[TargetEntry | UnknownStatus, ...]
     topics: tuple[TopicEntry, ...]
-    replicated: list[Json]
+    replicated: tuple[ReplicatedEntry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class TargetEntry:
     problem: None = None
     registry: str
     pulsar: Release
-    approved: ApprovedEntry
+    approved: ApprovedView
     topics: int
     versions: int
     unpromoted: int
@@ -69,21 +69,13 @@ class TargetEntry:
     rejected: int
     waiting: Mapping[str, int]
     misread: int
-    unreadable: list[Json]
-    brokers: Json | None
+    unreadable: tuple[UnreadableView, ...]
+    brokers: BrokerComparisonView | None
     drift: Mapping[str, int]
     accepted: Mapping[str, int]
     unused: int
     last_apply: LastApply | None
     last_upload: LastUpload | None
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovedEntry:
-    """The approved ref, and the commit that was compared with the registry; null in a repository without commits."""
-
-    ref: str
-    commit: Commit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +106,7 @@ def render_json(report: StatusReport) -> str:
             TopicEntry(name, report.approved.get(name), latest_by_target)
             for name, latest_by_target in report.topics.items()
         ),
-        replicated=list_replicated_values(report.replicated),
+        replicated=list_replicated_entries(report.replicated),
     )
     return json_text(to_json(document))
 
@@ -128,12 +120,12 @@ def _make_target_entry(status: TargetStatus | UnknownStatus) -> TargetEntry | Un
         status,
         registry=origin.registry,
         pulsar=origin.release,
-        approved=ApprovedEntry(origin.ref, origin.tip),
+        approved=ApprovedView(origin.ref, origin.tip),
         pending=PendingEntry(status.pending_versions, status.pending_steps),
         repairs=len(status.repairs),
         waiting=dict(sorted(status.waiting.items())),
-        unreadable=unreadable_values(status.unreadable),
-        brokers=comparison_values(status.brokers),
+        unreadable=list_unreadable_views(status.unreadable),
+        brokers=BrokerComparisonView.from_comparison(status.brokers),
         drift=dict(sorted(status.differences.items())),
         accepted=dict(sorted(status.accepted.items())),
     )

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from schemactl.comparison.changes import content_identity, make_upload
 from schemactl.core.errors import RegistryError
 from schemactl.core.findings import Answer
-from schemactl.core.json_values import Json, answer_value, commit_value, schema_value
+from schemactl.core.json_values import AnswerView, Json, commit_value, schema_value, to_json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_day
@@ -54,7 +54,7 @@ class RegisterVersion(Step):
             "kind": self.version.kind or None,
             "commit": commit_value(self.version.commit),
             "schema": schema_value(self.version.info),
-            "answer": answer_value(self.answer),
+            "answer": to_json(AnswerView.from_answer(self.answer)),
         }
 
     @property
