@@ -11,13 +11,14 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import pytest
 from forks import fork_process
@@ -110,20 +111,6 @@ def test_of_a_long_history_a_hundredth_is_read_again_before_it_is_written_again(
         topic_repository.commit()
 
 
-def test_progress_is_told_of_every_commit_that_was_not_known_and_of_the_end(topic_repository: Scratch) -> None:
-    def read_calls() -> list[tuple[int, int | None]]:
-        calls: list[tuple[int, int | None]] = []
-        with Repository.open(topic_repository.path) as repository:
-            read_history(repository, PROJECT, progress=lambda *call: calls.append(call))
-        return calls
-
-    assert read_calls() == [(1, None), (2, None), (2, 2)]
-    assert read_calls() == []
-    topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    topic_repository.flush()
-    assert read_calls() == [(1, None), (1, 1)]
-
-
 def test_one_topic_is_told_from_the_file_alone(topic_repository: Scratch) -> None:
     approved = read(topic_repository)
     cache = open_cache(topic_repository.path)
@@ -150,29 +137,96 @@ def test_one_topic_is_told_from_the_file_alone(topic_repository: Scratch) -> Non
     assert cache.find_users("none") == set()
 
 
-@pytest.mark.parametrize("damage", ["garbage", "empty", "half", "foreign", "folder", "unreadable tables"])
-def test_a_damaged_or_foreign_file_is_made_anew(topic_repository: Scratch, damage: str) -> None:
+def replace_cache_file(scratch: Scratch, make_content: Callable[[bytes], bytes]) -> None:
+    """Replace the content of the cache file, and commit version 2."""
+    path = find_cache_file(scratch.path)
+    path.write_bytes(make_content(path.read_bytes()))
+    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+
+
+def make_foreign_database() -> bytes:
+    """Return a database with another table."""
+    with closing(sqlite3.connect(":memory:")) as other:
+        other.execute("CREATE TABLE songs (name TEXT)")
+        return other.serialize()
+
+
+def replace_cache_file_by_folder(scratch: Scratch) -> None:
+    find_cache_file(scratch.path).unlink()
+    find_cache_file(scratch.path).mkdir()
+    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+
+
+def replace_cache_folder_by_file(scratch: Scratch) -> None:
+    shutil.rmtree(scratch.cache)
+    scratch.cache.write_text("a file where the folder should be")
+
+
+def rewrite_line(scratch: Scratch) -> None:
+    """Replace version 1 on main by another commit."""
+    scratch.git("branch", "-f", "new", "main~1")
+    scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="new")
+    scratch.git("checkout", "-q", "new")
+    scratch.git("branch", "-f", "main", "new")
+
+
+def rewrite_line_and_collect_garbage(scratch: Scratch) -> None:
+    """Replace version 1, and let git delete the commit that the cache contains."""
+    rewrite_line(scratch)
+    scratch.git("reflog", "expire", "--expire=now", "--all")
+    scratch.git("gc", "-q", "--prune=now")
+
+
+def begin_unrelated_line(scratch: Scratch) -> None:
+    scratch.git("checkout", "-q", "--orphan", "unrelated")
+    scratch.git("commit", "-q", "-m", "all anew")
+    scratch.git("branch", "-f", "main", "unrelated")
+
+
+class ChangeCase(NamedTuple):
+    """A change after a reading, the versions by their commits after it, and whether they can be saved."""
+
+    change: Callable[[Scratch], None]
+    subjects: list[str]
+    is_saved: bool = True
+
+
+PAGE_BYTES = 4096
+THREE = ["v0", "v1", "v2"]
+CHANGES = {
+    "the cache file is garbage": ChangeCase(lambda scratch: replace_cache_file(scratch, lambda _: b"x" * 9999), THREE),
+    "the cache file is empty": ChangeCase(lambda scratch: replace_cache_file(scratch, lambda _: b""), THREE),
+    "the cache file is torn": ChangeCase(
+        lambda scratch: replace_cache_file(scratch, lambda content: content[: len(content) // 2]), THREE
+    ),
+    "the tables of the cache file cannot be read": ChangeCase(
+        lambda scratch: replace_cache_file(
+            scratch, lambda content: content[:PAGE_BYTES] + b"\xff" * (len(content) - PAGE_BYTES)
+        ),
+        THREE,
+    ),
+    "the cache file is another database": ChangeCase(
+        lambda scratch: replace_cache_file(scratch, lambda _: make_foreign_database()), THREE
+    ),
+    "a folder is in the place of the cache file": ChangeCase(replace_cache_file_by_folder, THREE, is_saved=False),
+    "a file is in the place of the cache folder": ChangeCase(
+        replace_cache_folder_by_file, ["v0", "v1"], is_saved=False
+    ),
+    "the line was rewritten": ChangeCase(rewrite_line, ["v0", "other v1"]),
+    "the line was rewritten, and its former commit is gone": ChangeCase(
+        rewrite_line_and_collect_garbage, ["v0", "other v1"]
+    ),
+    "the line is unrelated": ChangeCase(begin_unrelated_line, ["all anew"]),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES.values(), ids=CHANGES)
+def test_versions_are_right_after_any_change_of_cache_and_line(topic_repository: Scratch, case: ChangeCase) -> None:
     read(topic_repository)
-    path = find_cache_file(topic_repository.path)
-    data = path.read_bytes()
-    if damage == "foreign":
-        path.unlink()
-        with sqlite3.connect(path) as other:
-            other.execute("CREATE TABLE songs (name TEXT)")
-        other.close()
-    elif damage == "folder":
-        path.unlink()
-        path.mkdir()
-    else:
-        page = 4096
-        torn = data[:page] + b"\xff" * (len(data) - page)
-        bad = {"garbage": b"x" * 9999, "empty": b"", "half": data[: len(data) // 2], "unreadable tables": torn}
-        path.write_bytes(bad[damage])
-    topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
-    assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
-    if damage != "folder":
-        assert open_cache(topic_repository.path)
+    case.change(topic_repository)
+    for _ in range(2):
+        assert list_subjects(read(topic_repository)) == case.subjects
+    assert not case.is_saved or open_cache(topic_repository.path)
 
 
 def test_what_another_project_file_says_is_derived_anew(topic_repository: Scratch) -> None:
@@ -203,12 +257,6 @@ def test_linked_worktrees_share_what_is_kept(topic_repository: Scratch, tmp_path
     topic_repository.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     assert list_subjects(read(tmp_path / "linked")) == ["v0", "v1"]
     assert open_cache(topic_repository.path)
-
-
-def test_without_a_place_to_keep_anything_all_is_the_same(topic_repository: Scratch) -> None:
-    topic_repository.cache.write_text("a file where the folder should be")
-    assert list_subjects(read(topic_repository)) == ["v0", "v1"]
-    assert list_subjects(read(topic_repository)) == ["v0", "v1"]
 
 
 def test_what_cannot_be_written_is_still_followed(topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,32 +347,6 @@ def test_another_ref_is_read_beside_what_is_kept(topic_repository: Scratch) -> N
     assert list_subjects(read(topic_repository, ref="other")) == ["v0", "other v1", "other v2"]
     assert list_subjects(read(topic_repository, ref="main~1")) == ["v0"]
     assert find_cache_file(topic_repository.path).read_bytes() == before
-
-
-def test_a_rewritten_line_is_followed_from_the_last_common_commit(topic_repository: Scratch, trace: Path) -> None:
-    read(topic_repository)
-    lost = topic_repository.git("rev-parse", "main")
-    topic_repository.git("branch", "-f", "new", "main~1")
-    topic_repository.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="new")
-    topic_repository.git("checkout", "-q", "new")
-    topic_repository.git("branch", "-f", "main", "new")
-    read_commands(trace)
-    assert list_subjects(read(topic_repository)) == ["v0", "other v1"]
-    # Also after git has deleted commits that the cache contains.
-    topic_repository.git("branch", "-f", "main", lost)
-    read(topic_repository)
-    topic_repository.git("branch", "-f", "main", "new")
-    topic_repository.git("reflog", "expire", "--expire=now", "--all")
-    topic_repository.git("gc", "-q", "--prune=now")
-    assert list_subjects(read(topic_repository)) == ["v0", "other v1"]
-
-
-def test_an_unrelated_line_is_derived_anew(topic_repository: Scratch) -> None:
-    read(topic_repository)
-    topic_repository.git("checkout", "-q", "--orphan", "unrelated")
-    topic_repository.git("commit", "-q", "-m", "all anew")
-    topic_repository.git("branch", "-f", "main", "unrelated")
-    assert list_subjects(read(topic_repository)) == ["all anew"]
 
 
 def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(topic_repository: Scratch, tmp_path: Path) -> None:
@@ -439,29 +461,44 @@ class Interrupted(BaseException):
     """Ends a derivation as a signal does."""
 
 
-def test_an_interrupted_reading_goes_on_where_it_ended(topic_repository: Scratch) -> None:
-    for number in range(8):
-        topic_repository.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
-    topic_repository.flush()
+def stop_at(commit_count: int, error: BaseException) -> Callable[[int, int | None], None]:
+    """Return a function for the progress of a reading, which raises `error` at this number of commits."""
+
+    def stop(done: int, total: int | None) -> None:
+        if total is None and done == commit_count:
+            raise error
+
+    return stop
+
+
+@pytest.mark.parametrize(
+    ("error", "run_count"),
+    [(Interrupted(), 2), (OutOfTime(20, "reading the approved history"), 10)],
+    ids=["a signal", "the time limit"],
+)
+def test_each_interrupted_reading_makes_progress(
+    topic_repository: Scratch, error: BaseException, run_count: int
+) -> None:
+    for number in range(2, 2 + 4 * run_count):
+        topic_repository.commit({"topics/orders.avsc": record("id", note=number)}, f"v{number}")
     complete = list_subjects(read(topic_repository))
-    shutil.rmtree(cache_of(topic_repository.path / ".git"))
-    read_counts: list[int] = []
-
-    def read_three(done: int, total: int | None) -> None:
-        if total is not None:
-            read_counts.append(done)
-        elif done == 4:
-            raise Interrupted
-
+    shutil.rmtree(topic_repository.cache)
+    states = []
     with Repository.open(topic_repository.path) as repository:
-        for _ in range(2):
-            with pytest.raises(Interrupted):
-                read_history(repository, PROJECT, progress=read_three)
+        for _ in range(run_count):
+            with pytest.raises(type(error)):
+                read_history(repository, PROJECT, progress=stop_at(4, error))
+            states.append(read_state(topic_repository))
         assert list_subjects(read_history(repository, PROJECT, progress=lambda *_: None)) == complete
-    assert read_counts == [4, 4]
-    cached = open_cache(topic_repository.path)
+    assert states == [(last, False) for last in range(3, 4 * run_count, 4)]
+    assert read_state(topic_repository) == (4 * run_count + 1, True)
+
+
+def read_state(scratch: Scratch) -> tuple[int, bool]:
+    """Return the last commit in the cache, and whether its numbers were checked."""
+    cached = open_cache(scratch.path)
     assert cached
-    assert (cached.last, cached.is_checked) == (9, True)
+    return cached.last, cached.is_checked
 
 
 def list_rows(cache: HistoryState) -> list[list[tuple[object, ...]]]:
@@ -659,13 +696,9 @@ def test_an_interrupted_reading_is_checked_for_changed_numbers_when_it_ends(topi
     topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     topic_repository.flush()
 
-    def stop(done: int, total: int | None) -> None:
-        if total is None and done == 3:
-            raise Interrupted
-
     with Repository.open(topic_repository.path) as repository:
         with pytest.raises(Interrupted):
-            read_history(repository, PROJECT, progress=stop)
+            read_history(repository, PROJECT, progress=stop_at(3, Interrupted()))
         assert open_cache(topic_repository.path)
         for ref in (None, "main~1", None):
             with pytest.raises(HistoryError, match="changed `adopted`"):
@@ -699,59 +732,40 @@ def test_a_reading_that_is_interrupted_while_it_saves_ends(
         assert list_subjects(read_history(repository, PROJECT)) == ["v0", "v1"]
 
 
-def test_ten_interrupted_readings_make_progress_each_time(topic_repository: Scratch) -> None:
-    for number in range(40):
-        topic_repository.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
+@pytest.mark.parametrize(("ref", "last"), [("main", 1), ("HEAD", 1), (None, 1), ("work", None)])
+def test_only_versions_of_the_approved_tip_are_saved_for_every_name_of_it(
+    topic_repository: Scratch, ref: str | None, last: int | None
+) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", note=9)}, "work", branch="work", start=2)
     topic_repository.flush()
-    complete = list_subjects(read(topic_repository))
-    shutil.rmtree(cache_of(topic_repository.path / ".git"))
-    last_steps = []
-
-    def stop(done: int, total: int | None) -> None:
-        if total is None and done == 4:
-            raise OutOfTime(20, "reading the approved history")
-
-    with Repository.open(topic_repository.path) as repository:
-        for _ in range(10):
-            with pytest.raises(OutOfTime):
-                read_history(repository, PROJECT, progress=stop)
-            cached = open_cache(topic_repository.path)
-            assert cached
-            assert not cached.is_checked
-            last_steps.append(cached.last)
-        assert list_subjects(read_history(repository, PROJECT)) == complete
-    assert last_steps == list(range(3, 43, 4))
-
-
-@pytest.mark.parametrize("ref", ["main", "HEAD", None])
-def test_versions_of_approved_tip_are_saved_for_every_name_of_it(topic_repository: Scratch, ref: str | None) -> None:
     with Repository.open(topic_repository.path) as repository:
         read_history(repository, PROJECT, ref)
     cached = open_cache(topic_repository.path)
-    assert cached
-    assert cached.last == 1
+    assert (cached.last if cached else None) == last
 
 
-def test_versions_of_another_line_are_not_saved(topic_repository: Scratch) -> None:
-    topic_repository.commit(
-        {"topics/orders.avsc": record("id", note=9)},
-        "work",
-        branch="work",
-        start=topic_repository.commit({"a.txt": "a"}, "start"),
-    )
-    topic_repository.flush()
-    with Repository.open(topic_repository.path) as repository:
-        read_history(repository, PROJECT, "work")
-    assert open_cache(topic_repository.path) is None
+FIRST_200: list[tuple[int, int | None]] = [(number, None) for number in range(1, 200)]
+PROGRESS: dict[str, list[tuple[int, list[tuple[int, int | None]]]]] = {
+    "every commit that was not known, and the end": [
+        (0, [(1, None), (2, None), (2, 2)]), (0, []), (1, [(1, None), (1, 1)]),
+    ],
+    "the total of a long history": [
+        (201, [*FIRST_200, (200, 203), (201, 203), (202, 203), (203, None), (203, 203)]),
+    ],
+}  # fmt: skip
+"""For each reading, the number of commits before it, and the calls with its progress."""
 
 
-def test_progress_of_long_history_has_its_total(topic_repository: Scratch) -> None:
-    commit_often(topic_repository, 201)
-    calls: list[tuple[int, int | None]] = []
-    with Repository.open(topic_repository.path) as repository:
-        read_history(repository, PROJECT, progress=lambda done, total: calls.append((done, total)))
-    begin = [(number, None) for number in range(1, 200)]
-    assert calls == [*begin, (200, 203), (201, 203), (202, 203), (203, None), (203, 203)]
+@pytest.mark.parametrize("readings", PROGRESS.values(), ids=PROGRESS)
+def test_progress_is_the_number_of_commits_that_were_read(
+    topic_repository: Scratch, readings: list[tuple[int, list[tuple[int, int | None]]]]
+) -> None:
+    for commit_count, expected in readings:
+        commit_often(topic_repository, commit_count)
+        calls: list[tuple[int, int | None]] = []
+        with Repository.open(topic_repository.path) as repository:
+            read_history(repository, PROJECT, progress=lambda done, total, calls=calls: calls.append((done, total)))  # type: ignore[misc]
+        assert calls == expected
 
 
 def test_a_long_reading_saves_what_it_has_read(topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
