@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from schemactl.core.deadline import MAX_PARALLEL, PARALLEL
-from schemactl.core.errors import ExitCode, SchemactlError, did_you_mean
+from schemactl.core.errors import ExitCode, SchemactlError, ask_for_name, did_you_mean
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
@@ -203,7 +203,7 @@ class Parser(argparse.ArgumentParser):
                     if word in load_named_project(parse_global_options(self.arguments))[0].targets:
                         names = ["--target"]
             suggested_option = next(filter(self.find_option, names), None)
-            suggestion = f"; did you mean {suggested_option} {word}?" if suggested_option else ""
+            suggestion = f"; {ask_for_name(f'{suggested_option} {word}')}" if suggested_option else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion}")
         return parsed, unknown
 
@@ -232,7 +232,7 @@ class Parser(argparse.ArgumentParser):
     def _suggest_word(self, word: str, choices: Iterable[str]) -> str:
         """Return the end of a message that suggests a replacement for `word`, or "" without one."""
         if word in self.renamed:
-            return f"; did you mean `{self.renamed[word]}`?"
+            return f"; {ask_for_name(f'`{self.renamed[word]}`')}"
         return did_you_mean(word, choices)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
@@ -263,9 +263,7 @@ class Parser(argparse.ArgumentParser):
                 load_command(name).configure(command)
                 if value in command.subcommands:
                     parents.append(f"`schemactl {name} {value}`")
-            suggestion = (
-                f"; did you mean {' or '.join(parents)}?" if parents else self._suggest_word(str(value), choices)
-            )
+            suggestion = f"; {ask_for_name(*parents)}" if parents else self._suggest_word(str(value), choices)
             suggestion = suggestion or "; `schemactl --help --all` lists the commands"
         else:
             # A similar word may be a coincidence: `orders` is as similar to `reader` as many a slip.

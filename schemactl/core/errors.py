@@ -195,7 +195,12 @@ def did_you_mean(text: str, known: Iterable[str], *, shown: Mapping[str, str] | 
         most: the most names to print.
     """
     matches = _find_similar(text, known, most, likeness=0.6)
-    return f"; did you mean {' or '.join((shown or {}).get(name, name) for name in matches)}?" if matches else ""
+    return f"; {ask_for_name(*((shown or {}).get(name, name) for name in matches))}" if matches else ""
+
+
+def ask_for_name(*names: str) -> str:
+    """Return the question whether the user meant one of these names."""
+    return f"did you mean {' or '.join(names)}?"
 
 
 def _find_similar(text: str, known: Iterable[str], most: int, likeness: float) -> list[str]:
