@@ -263,13 +263,13 @@ def _render_decision(question: _Question, decision: Decision, role: str) -> str:
             # The message only has the definitions that were compared.
             breakages = judge(versions, client, question.policies.strategy, question.release).data or ()
             stored = {version.number: version.info for version in versions}
-            nearest = [breakage for breakage in breakages if breakage.against == breakages[0].against]
-            for breakage in nearest[:_MAX_REASONS]:
+            breakages_of_pair = [breakage for breakage in breakages if breakage.against == breakages[0].against]
+            for breakage in breakages_of_pair[:_MAX_REASONS]:
                 if old := stored[breakage.against]:
                     reason = explain(breakage, new=client, old=old).reason
                     lines.append(f"  {breakage.incompatibility.rule}: {reason}")
-            if len(nearest) > _MAX_REASONS:
-                lines.append(f"  and {len(nearest) - _MAX_REASONS} more reasons")
+            if len(breakages_of_pair) > _MAX_REASONS:
+                lines.append(f"  and {len(breakages_of_pair) - _MAX_REASONS} more reasons")
             if not breakages:
                 lines.append(
                     "  the broker's check rejects the two definitions, although messages can be read: --format json shows both answers"

@@ -29,7 +29,7 @@ class DriftItem:
         cause: the cause, as far as the registry's answers show it.
         fix: what to do, one alternative a line.
         version: the registry's entry that differs, if any.
-        nearest: Git's version with the fewest differences from the entry.
+        most_similar: Git's version with the fewest differences from the entry.
         state: the record by which `drift --accept` accepts it, or None if it is accepted in another way, or cannot be.
         accepted: the reason of its acceptance; None if it is not accepted.
         is_pending: whether the registry is as Git had approved it when something was last applied, so that the next `apply` is all
@@ -42,7 +42,7 @@ class DriftItem:
     cause: str
     fix: str
     version: SchemaVersion | None = None
-    nearest: SchemaVersion | None = None
+    most_similar: SchemaVersion | None = None
     state: Acceptance | None = None
     accepted: AcceptanceReason | None = None
     is_pending: bool = False

@@ -252,7 +252,7 @@ def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:
 
 
 def _explain_rejection(rejected: Rejected, git_contents: VersionIndex, broker_says: str) -> str:
-    """Explain the nearest breakage; if no data would break, quote the broker."""
+    """Explain the first breakage that has a definition; if no data would break, quote the broker."""
     new = make_upload(rejected.version)
     for breakage in find_breakages(rejected.stored, new, rejected.strategy):
         old = next(version for version in rejected.stored if version.number == breakage.against)

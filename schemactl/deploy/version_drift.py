@@ -140,9 +140,9 @@ class VersionDrift:
         type_name = entry.info.type.name if entry.info else ""
         owner = f" of the kind {entry.kind}" if entry.kind else " of no kind" if topic.kind_names else ""
         message = f"v{entry.number} ({type_name}{owner}, uploaded {format_time(entry.timestamp_ms)} UTC) has content that Git does not know"
-        nearest = _find_nearest(entry, [version for version in topic.versions if version.kind == entry.kind])
+        most_similar = _find_most_similar(entry, [version for version in topic.versions if version.kind == entry.kind])
         if pair.stamp:
-            return self._make_unexplained_item(name, entry, message, pair.stamp, nearest)
+            return self._make_unexplained_item(name, entry, message, pair.stamp, most_similar)
         rejection = self.advice.find_rejection(name)
         namespace = self.state.catalog.namespaces.get(name.namespace_name)
         are_updates_off = namespace is not None and namespace.policies.is_allow_auto_update_schema is False
@@ -168,7 +168,7 @@ class VersionDrift:
             )
             message += f"; no file can declare it: {problem}" if problem and not topic.schema else ""
             kind, fix = DriftKind.FOREIGN_VERSION, self._advise_on_foreign_version(name, topic, entry, problem)
-        return DriftItem(name, kind, message, cause, fix, version=entry, nearest=nearest)
+        return DriftItem(name, kind, message, cause, fix, version=entry, most_similar=most_similar)
 
     def _advise_on_foreign_version(self, name: TopicName, topic: Topic, entry: SchemaVersion, problem: str) -> str:
         """Return what to do about a foreign version; `problem` is why no file can declare it."""
@@ -204,7 +204,7 @@ class VersionDrift:
         return f"{declare}{delete}\nleave it: {advice.advise_to_accept(name)}"
 
     def _make_unexplained_item(
-        self, name: TopicName, entry: SchemaVersion, message: str, stamp: str, nearest: SchemaVersion | None
+        self, name: TopicName, entry: SchemaVersion, message: str, stamp: str, most_similar: SchemaVersion | None
     ) -> DriftItem:
         commit = self.commit(stamp)
         if commit:
@@ -225,7 +225,9 @@ class VersionDrift:
                 "approved history was rewritten"
             )
             fix = "git fetch --all; if no remote has that commit any more, approve the content shown here again"
-        return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, message, cause, fix, version=entry, nearest=nearest)
+        return DriftItem(
+            name, DriftKind.UNEXPLAINED_VERSION, message, cause, fix, version=entry, most_similar=most_similar
+        )
 
     def _compare_tombstones(
         self, name: TopicName, entries: Sequence[SchemaVersion], *, is_whole: bool
@@ -317,7 +319,7 @@ def _find_decision(number: int, recorded: Mapping[int, NumberEntry]) -> Acceptan
     return next(later, recorded[max(recorded)]).decision
 
 
-def _find_nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
+def _find_most_similar(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
     """Return the version with the fewest differences from `entry`, the newest of several, or None without versions."""
     best: tuple[float, SchemaVersion] | None = None
     for version in versions:

@@ -127,10 +127,10 @@ def _list_unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterat
 def _list_difference_lines(difference: DriftItem) -> Iterator[ReportLine]:
     kind = str(difference.kind)
     yield ReportLine(f"{kind}: {difference.message}.", depth=1, strong=kind)
-    registered, nearest = difference.version, difference.nearest
-    if registered and registered.info and nearest and nearest.info:
-        yield ReportLine(f"Against Git's {format_version(nearest)}, the nearest:", depth=2)
-        changed = list_differences(old=nearest.info, new=registered.info)
+    registered, most_similar = difference.version, difference.most_similar
+    if registered and registered.info and most_similar and most_similar.info:
+        yield ReportLine(f"Against Git's {format_version(most_similar)}, the nearest:", depth=2)
+        changed = list_differences(old=most_similar.info, new=registered.info)
         for sign, change in changed[:_MAX_PARTS]:
             yield ReportLine(on_one_line(change), cast("Sign", sign), 3)
         if len(changed) > _MAX_PARTS:

@@ -163,18 +163,18 @@ def _make_difference_value(difference: DriftItem) -> Json:
             schema=DefinitionView.from_info(entry.info) if entry.info else None,
         )
         if entry.info:
-            value["nearest"] = _make_nearest_entry(difference.nearest, entry.info)
+            value["nearest"] = _make_nearest_entry(difference.most_similar, entry.info)
     return value
 
 
-def _make_nearest_entry(nearest: SchemaVersion | None, registered: SchemaInfo) -> NearestVersionEntry | None:
-    if nearest is None or nearest.info is None:
+def _make_nearest_entry(most_similar: SchemaVersion | None, registered: SchemaInfo) -> NearestVersionEntry | None:
+    if most_similar is None or most_similar.info is None:
         return None
     return NearestVersionEntry(
-        version=nearest.number,
-        commit=nearest.commit,
-        changes=tuple(PartEntry(sign, text) for sign, text in list_differences(old=nearest.info, new=registered)),
-        diff=diff_definitions(old=nearest.info, new=registered, labels=("git", "registry")),
+        version=most_similar.number,
+        commit=most_similar.commit,
+        changes=tuple(PartEntry(sign, text) for sign, text in list_differences(old=most_similar.info, new=registered)),
+        diff=diff_definitions(old=most_similar.info, new=registered, labels=("git", "registry")),
     )
 
 
