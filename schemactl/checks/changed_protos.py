@@ -25,53 +25,55 @@ class ChangedProto(NamedTuple):
     """A PROTOBUF topic or kind that replaces or removes `proto:`.
 
     Attributes:
-        approved: the approved declaration.
+        approved_declaration: the approved declaration.
         schema: the new schema with the current content of the approved `.proto`, or None if that no longer exists.
     """
 
-    approved: SchemaDeclaration
+    approved_declaration: SchemaDeclaration
     schema: SchemaInfo | None
 
 
 def find_changed_protos(
-    checked: CheckedFiles, declared: Catalog, approved_history: History, *, unchanged: Collection[TopicName]
+    checked: CheckedFiles, proposed_catalog: Catalog, approved_history: History, *, unchanged: Collection[TopicName]
 ) -> dict[KindKey, ChangedProto]:
     """Find the PROTOBUF topics and kinds that replace or remove `proto:`.
 
     Args:
         checked: the checked files.
-        declared: their declarations.
+        proposed_catalog: their declarations.
         approved_history: the approved history at its tip.
         unchanged: the topics that the branch did not change.
     """
     definitions = Definitions(checked.files, include=Include.of(checked.proposed_project))
     changed_protos: dict[KindKey, ChangedProto] = {}
-    for name, topic in declared.topics.items():
+    for name, topic in proposed_catalog.topics.items():
         for part in topic.split():
             if part.schema is None or part.schema.type is not SchemaType.PROTOBUF or name in unchanged:
                 continue
             approved_topic = approved_history.catalog.topics.get(name)
             approved_kind = find_approved_kind(approved_topic, part) if approved_topic else None
-            approved = approved_history.read_declaration(name, approved_kind.key if approved_kind else "")
+            approved_declaration = approved_history.read_declaration(name, approved_kind.key if approved_kind else "")
             declaration = _read_declaration(checked.files, part)
-            is_changed = declaration is None or (approved and _get_proto(declaration) != _get_proto(approved))
-            if approved and approved.proto and is_changed:
-                approved_schema = definitions.read(approved).info
+            is_changed = declaration is None or (
+                approved_declaration and _get_proto(declaration) != _get_proto(approved_declaration)
+            )
+            if approved_declaration and approved_declaration.proto and is_changed:
+                approved_schema = definitions.read(approved_declaration).info
                 proto = approved_schema.proto if approved_schema else None
                 schema = replace(part.schema.load(), proto=proto) if proto else None
-                changed_protos[name, part.kind] = ChangedProto(approved, schema)
+                changed_protos[name, part.kind] = ChangedProto(approved_declaration, schema)
     return changed_protos
 
 
 def check_changed_protos(
-    changed_protos: Mapping[KindKey, ChangedProto], checked: CheckedFiles, declared: Catalog
+    changed_protos: Mapping[KindKey, ChangedProto], checked: CheckedFiles, proposed_catalog: Catalog
 ) -> Iterator[Finding]:
     """Yield a warning for each topic that replaces or removes `proto:`, because the file judges its messages."""
-    for (name, kind), (approved, schema) in changed_protos.items():
-        whole = declared.topics[name]
+    for (name, kind), (approved_declaration, schema) in changed_protos.items():
+        whole = proposed_catalog.topics[name]
         topic = next(part for part in whole.split() if part.kind == kind)
         declaration = _read_declaration(checked.files, topic)
-        path, message = _get_proto(approved)
+        path, message = _get_proto(approved_declaration)
         if declaration is None or declaration.proto is None:
             effect = f"{name} no longer declares `proto:`, so its messages are no longer checked"
         else:

@@ -18,7 +18,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo
 from schemactl.core.wording import format_version
-from schemactl.history.merge import LocalChanges
+from schemactl.history.merge import Forked, LocalChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,24 @@ class BranchPoint:
         catalog: the approved topics and namespaces at the merge base.
         commit: the merge base, or None if the history was empty.
         changes: the changes of the branch since then.
+        is_behind: whether something was approved since then.
     """
 
     catalog: Catalog
     commit: Commit | None = None
     changes: LocalChanges = field(default_factory=LocalChanges)
+    is_behind: bool = False
+
+    @classmethod
+    def from_forked(cls, forked: Forked, changes: LocalChanges) -> BranchPoint:
+        """Return the branch point of a branch with these changes."""
+        return cls(forked.merge_base.catalog, forked.merge_base.tip, changes, forked.is_behind)
 
 
-def check(
-    declared: Catalog,
+def check_catalog(
+    proposed_catalog: Catalog,
     *,
-    approved: Catalog,
+    approved_catalog: Catalog,
     project: Project,
     history_label: str,
     file_findings: Sequence[Finding] = (),
@@ -50,44 +57,37 @@ def check(
     moved: Mapping[TopicName, MovedTopic] = MappingProxyType({}),
     protos: Mapping[KindKey, SchemaInfo] = MappingProxyType({}),
 ) -> CheckReport:
-    """Report the effects of the merge of `declared` on brokers and readers.
+    """Report the effects of the merge of a branch on brokers and readers, topic by topic.
 
     Args:
-        declared: the declarations.
-        approved: the approved history at its tip, with which the declarations are compared.
+        proposed_catalog: the declarations of the branch, before the merge.
+        approved_catalog: the approved history at its tip, into which the branch is merged.
         project: the project with the default strategy, the severities and the release.
-        history_label: the name of `approved` in the report.
+        history_label: the name of the approved history in the report.
         file_findings: findings from reading the files.
         selected: the topics to check, or None for all topics.
-        branch_point: the approved history at the merge base, by default `approved`. It shows which topics the branch changed, and
+        branch_point: the approved history at the merge base, by default `approved_catalog`. It shows which topics the branch changed, and
             which findings are caused by later approved versions.
         branch: the commits of the branch if each is judged as approved by itself, or None.
         targets: the names of the targets; empty if the check does not depend on a target.
         moved: the new topics that another approved project of the repository has.
         protos: the schemas of topics and kinds that replace or remove `proto:`, with the approved `.proto`.
     """
-    branch_point = branch_point or BranchPoint(approved)
-    is_behind = branch_point.catalog is not approved
-    unchanged = find_unchanged_topics(declared, branch_point)
-    comparison = Comparison(
-        merge_catalogs(
-            declared,
-            base=branch_point.catalog,
-            approved=approved,
+    branch_point = branch_point or BranchPoint(approved_catalog)
+    unchanged = find_unchanged_topics(proposed_catalog, branch_point)
+    merged_catalog = proposed_catalog
+    if branch_point.is_behind:
+        merged_catalog = merge_catalogs(
+            proposed_catalog,
+            merge_base=branch_point.catalog,
+            approved=approved_catalog,
             unchanged=unchanged,
             combined=branch_point.changes.combined,
         )
-        if is_behind
-        else declared,
-        approved,
-        project,
-        targets=targets,
-        moved=moved,
-        protos=protos,
-    )
+    comparison = Comparison(merged_catalog, approved_catalog, project, targets=targets, moved=moved, protos=protos)
     names = sorted(
         name
-        for name in {*declared.topics, *comparison.declared.topics, *approved.topics}
+        for name in {*proposed_catalog.topics, *merged_catalog.topics, *approved_catalog.topics}
         if selected is None or name in selected
     )
     topics: list[TopicCheck] = []
@@ -96,11 +96,11 @@ def check(
     remaining_pairs = MAX_PAIRS
     for name in names:
         topic_checks, topic_findings = ([], []) if name in unchanged else check_topic(comparison, name)
-        if is_behind and name not in unchanged:
+        if branch_point.is_behind and name not in unchanged:
             topic_findings, notes_on_topic = mark_findings_of_later_approvals(
-                comparison, name, topic_findings, declared, branch_point
+                comparison, name, topic_findings, proposed_catalog, branch_point
             )
-            topic_findings = [*_check_merge(comparison, name, declared, branch_point), *topic_findings]
+            topic_findings = [*_check_merge(comparison, name, proposed_catalog, branch_point), *topic_findings]
             notes += notes_on_topic
         if branch and name.schema_id in branch.recorded:
             commit_findings, remaining_pairs = check_commits(comparison, name, topic_findings, branch, remaining_pairs)
@@ -111,7 +111,7 @@ def check(
             else topic_check
             for topic_check in topic_checks
         ]
-        if name in comparison.declared.topics:
+        if name in merged_catalog.topics:
             topic_findings += [
                 weighed_finding
                 for finding in file_findings
@@ -127,41 +127,45 @@ def check(
     return CheckReport(
         release=project.release,
         base=history_label,
-        checked=sum(name in declared.topics for name in names),
+        checked=sum(name in proposed_catalog.topics for name in names),
         topics=tuple(topics),
         policies=tuple(declarations.find_policy_changes(comparison, [name for name in names if name not in unchanged])),
         findings=tuple(findings),
-        merge_base=branch_point.commit if is_behind else None,
+        merge_base=branch_point.commit if branch_point.is_behind else None,
         notes=tuple(notes),
         settings=project.path,
     )
 
 
-def find_unchanged_topics(declared: Catalog, branch_point: BranchPoint) -> frozenset[TopicName]:
+def find_unchanged_topics(proposed_catalog: Catalog, branch_point: BranchPoint) -> frozenset[TopicName]:
     """Return the topics to leave out of the report, because the branch changed neither them nor their namespaces."""
     changed = {
         name
-        for name in {*declared.namespaces, *branch_point.catalog.namespaces}
-        if declared.namespaces.get(name) != branch_point.catalog.namespaces.get(name)
+        for name in {*proposed_catalog.namespaces, *branch_point.catalog.namespaces}
+        if proposed_catalog.namespaces.get(name) != branch_point.catalog.namespaces.get(name)
     }
     return frozenset(
         name
         for name in branch_point.changes.unchanged
         if name not in branch_point.changes.combined
         and name.namespace_name not in changed
-        and all(part.reader == "latest" for part in declared.topics[name].split())
+        and all(part.reader == "latest" for part in proposed_catalog.topics[name].split())
     )
 
 
 def mark_findings_of_later_approvals(
-    comparison: Comparison, name: TopicName, findings: Sequence[Finding], declared: Catalog, branch_point: BranchPoint
+    comparison: Comparison,
+    name: TopicName,
+    findings: Sequence[Finding],
+    proposed_catalog: Catalog,
+    branch_point: BranchPoint,
 ) -> tuple[list[Finding], list[str]]:
     """Mark the findings that do not occur at the merge base, and return them with notes about errors that occur only there."""
-    base_comparison = replace(comparison, declared=declared, approved=branch_point.catalog)
-    _, base_findings = check_topic(base_comparison, name)
-    base_keys = {_identify_in_topic(finding) for finding in base_findings}
-    base_name = branch_point.commit.short if branch_point.commit else "its beginning"
-    later_versions = comparison.get_versions(name)[len(base_comparison.get_versions(name)) :]
+    comparison_at_merge_base = replace(comparison, declared=proposed_catalog, approved=branch_point.catalog)
+    _, findings_at_merge_base = check_topic(comparison_at_merge_base, name)
+    keys_at_merge_base = {_identify_in_topic(finding) for finding in findings_at_merge_base}
+    merge_base_name = branch_point.commit.short if branch_point.commit else "its beginning"
+    later_versions = comparison.get_versions(name)[len(comparison_at_merge_base.get_versions(name)) :]
     cause = ", ".join(
         format_version(version) + (f' "{version.commit.subject}"' if version.commit else "")
         for version in later_versions[-3:]
@@ -169,18 +173,16 @@ def mark_findings_of_later_approvals(
     cause = cause or "other policies"
     result: list[Finding] = []
     for finding in findings:
-        if _identify_in_topic(finding) in base_keys:
+        if _identify_in_topic(finding) in keys_at_merge_base:
             result.append(finding)
             continue
-        reason = (
-            f"Not reported at the merge base ({base_name}); caused by changes that were approved after it: {cause}."
-        )
+        reason = f"Not reported at the merge base ({merge_base_name}); caused by changes that were approved after it: {cause}."
         result.append(replace(finding, message=f"{finding.message}\n{reason}", only_at_tip=True))
     keys = {_identify_in_topic(finding) for finding in findings}
     notes = [
-        f"{name}: {finding.rule} was reported at the merge base ({base_name}), but is no longer reported; caused by "
+        f"{name}: {finding.rule} was reported at the merge base ({merge_base_name}), but is no longer reported; caused by "
         f"changes that were approved after it: {cause}"
-        for finding in base_findings
+        for finding in findings_at_merge_base
         if finding.severity == "error" and _identify_in_topic(finding) not in keys
     ]
     return result, notes
@@ -192,11 +194,12 @@ def _identify_in_topic(finding: Finding) -> tuple[object, ...]:
 
 
 def _check_merge(
-    comparison: Comparison, name: TopicName, declared: Catalog, branch_point: BranchPoint
+    comparison: Comparison, name: TopicName, proposed_catalog: Catalog, branch_point: BranchPoint
 ) -> Iterator[Finding]:
     """Yield findings about a topic that the merge of both sides' files would make invalid."""
-    declared_topic, approved_topic = get_declared_topic(declared, name), get_declared_topic(comparison.approved, name)
-    topic = declared_topic or approved_topic
+    proposed_topic = get_declared_topic(proposed_catalog, name)
+    approved_topic = get_declared_topic(comparison.approved, name)
+    topic = proposed_topic or approved_topic
     problem = branch_point.changes.combined.get(name)
     if topic and isinstance(problem, Problem):
         yield from comparison.make_finding(
@@ -208,18 +211,18 @@ def _check_merge(
             only_at_tip=True,
         )
     if (
-        declared_topic is None
+        proposed_topic is None
         or approved_topic is None
         or get_declared_topic(branch_point.catalog, name)
-        or not (declared_topic.source and approved_topic.source)
+        or not (proposed_topic.source and approved_topic.source)
     ):
         return
-    if declared_topic.source.path != approved_topic.source.path:
+    if proposed_topic.source.path != approved_topic.source.path:
         yield from comparison.make_finding(
             "INVALID_AFTER_MERGE",
-            declared_topic,
+            proposed_topic,
             f"This change adds {name}, which was approved after the merge base, declared at "
             f"{approved_topic.source}. After a merge it would be declared twice.",
-            source=declared_topic.source,
+            source=proposed_topic.source,
             only_at_tip=True,
         )

@@ -23,8 +23,13 @@ from schemactl.core.project import Project
 from schemactl.core.schema import Commit
 from schemactl.declare.project import choose_target, place_in_project
 from schemactl.declare.reader import BrokenDeclaration, Declared, describe_unused_paths
-from schemactl.history import approved_history
-from schemactl.history.approved_history import History, read_history, read_other_projects, read_waivers_of_commit
+from schemactl.history.approved_history import (
+    History,
+    read_history,
+    read_other_projects,
+    read_waivers_of_commit,
+    resolve_approved_ref,
+)
 from schemactl.history.git import Repository
 from schemactl.history.merge import Forked, LocalChanges, read_forked
 from schemactl.history.versions import Derivation, Progress
@@ -53,7 +58,7 @@ class CheckInputs:
     note: Note
 
     @property
-    def comparison(self) -> Comparison:
+    def comparison_at_merge_base(self) -> Comparison:
         """The comparison of the declarations with the approved history at the merge base."""
         return Comparison(
             self.content.declared.catalog, self.forked.merge_base.catalog, self.checked.project, moved=self.moved_topics
@@ -72,13 +77,13 @@ class CheckInputs:
         topics, namespaces, paths = self.request.topics, self.request.namespaces, self.request.paths
         if not topics and not namespaces and not paths:
             return None
-        declared, approved = self.content.declared, self.forked.approved
-        names = {*declared.catalog.topics, *declared.broken_topics, *approved.catalog.topics}
+        declared, approved_history = self.content.declared, self.forked.approved_history
+        names = {*declared.catalog.topics, *declared.broken_topics, *approved_history.catalog.topics}
         selected = select_known_topics(names, topics, namespaces, where="the declared files and the approved history")
         if not paths or self.checked.proposed_project.path in paths:
             return selected
         # A removed file still names the topics that it declared.
-        selected &= declared.find_topics_at(paths) | approved.find_topics_at(paths)
+        selected &= declared.find_topics_at(paths) | approved_history.find_topics_at(paths)
         for path_note in describe_unused_paths(declared, paths, selected):
             self.note(path_note)
         return selected
@@ -96,7 +101,8 @@ class CheckInputs:
     @cached_property
     def moved_topics(self) -> Mapping[TopicName, MovedTopic]:
         """The new topics that another approved project of the repository has; they are compared like renamed topics."""
-        tip, approved_names = self.forked.approved.tip, {*self.forked.approved.catalog.topics}
+        approved_history = self.forked.approved_history
+        tip, approved_names = approved_history.tip, {*approved_history.catalog.topics}
         old_names = {
             name: [topic.renamed_from] if topic.renamed_from else [name, *name.same_names_elsewhere]
             for name, topic in self.content.declared.catalog.topics.items()
@@ -118,13 +124,16 @@ class CheckInputs:
     def changed_protos(self) -> Mapping[KindKey, ChangedProto]:
         """The PROTOBUF topics and kinds that replace or remove `proto:`, because the approved file judges them as well."""
         return find_changed_protos(
-            self.checked, self.content.declared.catalog, self.forked.approved, unchanged=self.branch_changes.unchanged
+            self.checked,
+            self.content.declared.catalog,
+            self.forked.approved_history,
+            unchanged=self.branch_changes.unchanged,
         )
 
     @cached_property
     def waiver_file(self) -> WaiverFile:
         """The waivers of the checked files, with the waivers that were in force before the change."""
-        tips = {self.forked.merge_base.tip, self.forked.approved.tip} if self.content.waivers else set()
+        tips = {self.forked.merge_base.tip, self.forked.approved_history.tip} if self.content.waivers else set()
         return WaiverFile(
             self.content.waivers,
             reduce(or_, map(self.count_waivers, tips), Counter()),
@@ -167,7 +176,7 @@ def read_check_inputs(
         DeclarationError: if the files have problems other than broken declarations, or `adopted` changes approved numbers.
         SchemactlError: if the history cannot be read, or `adopted` does not name a commit of the approved line.
     """
-    proposed_project, project, approved_project = checked.proposed_project, checked.project, checked.approved_project
+    proposed_project, project, judging_project = checked.proposed_project, checked.project, checked.judging_project
     if request.target is not None:
         choose_target(proposed_project, request.target, f"--target {request.target}")
     deadline.begin("reading the approved history")
@@ -190,9 +199,9 @@ def read_check_inputs(
     )
     if history_problem is not None:
         raise history_problem
-    if approved_project and approved_project.project.adopted != proposed_project.adopted:
-        value = approved_project.project.adopted
-        renumbered = Derivation(repository, project).find_renumbered(approved_project.tip, proposed_project.adopted)
+    if judging_project and judging_project.project.adopted != proposed_project.adopted:
+        value = judging_project.project.adopted
+        renumbered = Derivation(repository, project).find_renumbered(judging_project.tip, proposed_project.adopted)
         if renumbered:
             raise DeclarationError(
                 [
@@ -214,7 +223,7 @@ def read_check_inputs(
 def _find_ref_of_amended_commit(request: CheckRequest, repository: Repository, project: Project) -> str | None:
     """Return the parent of HEAD if an amended commit replaces the tip of the approved ref; else None."""
     head = repository.commit("HEAD")
-    if not request.amend or head is None or approved_history.resolve_approved_ref(repository, project)[1] != head:
+    if not request.amend or head is None or resolve_approved_ref(repository, project)[1] != head:
         return None
     if repository.commit("HEAD^") is None:
         raise SchemactlError(
@@ -226,7 +235,7 @@ def _find_ref_of_amended_commit(request: CheckRequest, repository: Repository, p
 
 def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, Forked]:
     """Make the topics whose version numbers depend on the installed protoc broken, and leave them out of the history."""
-    undecided = forked.approved.undecided
+    undecided = forked.approved_history.undecided
     if not undecided:
         return declared, forked
 
@@ -234,19 +243,12 @@ def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, 
         return isinstance(name, NamespaceName) or name.schema_id not in undecided
 
     broken = []
-    for name, topic in {**forked.approved.catalog.topics, **declared.catalog.topics}.items():
+    for name, topic in {**forked.approved_history.catalog.topics, **declared.catalog.topics}.items():
         if not is_kept(name):
-            error, source = undecided[name.schema_id], topic.source or Source(forked.approved.ref)
+            error, source = undecided[name.schema_id], topic.source or Source(forked.approved_history.ref)
             broken.append(BrokenDeclaration(name, source.path, (Problem(source, error.message, error.fix),)))
-    approved = forked.approved.with_catalog(filter_catalog(forked.approved.catalog, is_kept))
-    merge_base = approved
-    if forked.merge_base is not forked.approved:
-        merge_base = forked.merge_base.with_catalog(filter_catalog(forked.merge_base.catalog, is_kept))
-    history_by_commit = forked.history_by_commit and forked.history_by_commit.with_catalog(
-        filter_catalog(forked.history_by_commit.catalog, is_kept)
-    )
     declared = replace(declared, catalog=filter_catalog(declared.catalog, is_kept), broken=(*declared.broken, *broken))
-    return declared, forked._replace(approved=approved, merge_base=merge_base, history_by_commit=history_by_commit)
+    return declared, forked.map_catalogs(lambda catalog: filter_catalog(catalog, is_kept))
 
 
 def keep_broken_as_approved(declared: Declared, merge_base: History) -> Declared:

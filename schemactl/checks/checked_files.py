@@ -18,8 +18,18 @@ from schemactl.core.schema import Commit
 from schemactl.declare.files import ChangedFiles, WorktreeFiles
 from schemactl.declare.project import load_project
 from schemactl.declare.reader import in_roots
-from schemactl.history import approved_history
-from schemactl.history.approved_history import ApprovedProject, JudgingProject
+from schemactl.history.approved_history import (
+    ApprovedProject,
+    JudgingProject,
+    UnknownRef,
+    find_approved_project,
+    find_default_tip,
+    find_judging_project,
+    is_clone,
+    read_project_at,
+    resolve,
+    resolve_approved_ref,
+)
 from schemactl.history.commit_files import CachedFiles, CommitFiles, HashedFiles, IndexFiles, OverlaidFiles
 from schemactl.history.early_exit import in_ci
 from schemactl.history.git import Repository
@@ -72,14 +82,14 @@ class CheckedFiles:
         proposed_project: the project of these files.
         project: the same project under the approved settings, or its own settings if nothing has been approved.
         files: the index, HEAD, or the working tree.
-        approved_project: the approved project, or None if nothing has been approved yet.
-        covering_path: the path of the approved project file that a new, nearer project file would hide, or None.
+        judging_project: the approved project, whose settings judge, or None if nothing has been approved yet.
+        covering_path: the path of the approved project file that a new project file in a folder below would hide, or None.
     """
 
     proposed_project: Project
     project: Project
     files: CommitFiles | HashedFiles
-    approved_project: JudgingProject | None
+    judging_project: JudgingProject | None
     covering_path: str | None
 
     def list_paths(self, repository: Repository) -> Iterable[str]:
@@ -103,34 +113,33 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
     proposed_project, _ = load_project(request.directory, request.config, files=changed_files)
     if request.requires_base and not request.approved_ref and in_ci():
         require_base(request, repository, proposed_project)
-    find_approved = partial(
-        approved_history.find_judging_project,
+    find_project = partial(
+        find_judging_project,
         repository,
         request.directory,
-        proposed=proposed_project,
-        base=request.approved_ref,
+        proposed_project=proposed_project,
+        approved_ref=request.approved_ref,
     )
-    approved_project = find_approved(config=request.config)
+    judging_project = find_project(config=request.config)
     covering_path = None
-    if approved_project and approved_project.project.path != proposed_project.path:
-        # The nearest approved project has another path: its file was moved, or the proposed project is new or hides it.
-        nearest_path = approved_project.project.path
-        has_nearest = state.kind(nearest_path) != "missing"
-        covering_path = nearest_path if has_nearest else None
+    if judging_project and judging_project.project.path != proposed_project.path:
+        # The approved project of this folder has another path: its file was moved, or the proposed project is new or hides it.
+        is_moved = state.kind(judging_project.project.path) == "missing"
+        covering_path = None if is_moved else judging_project.project.path
         project_at_same_path = None
         with suppress(SchemactlError):
-            project_at_same_path = find_approved(config=str(Path(str(repository.top), proposed_project.path)))
-        approved_project = project_at_same_path or (None if has_nearest else approved_project)
-    if approved_project and (root := _find_forgotten_root(repository, proposed_project, approved_project)) is not None:
+            project_at_same_path = find_project(config=str(Path(str(repository.top), proposed_project.path)))
+        judging_project = project_at_same_path or (judging_project if is_moved else None)
+    if judging_project and (root := _find_forgotten_root(repository, proposed_project, judging_project)) is not None:
         relative_root = posixpath.relpath(root or ".", proposed_project.folder or ".")
         raise HistoryError(
-            f"{approved_project.ref} has the root `{root}`, which {proposed_project.path} does not list: the versions of topics that "
+            f"{judging_project.ref} has the root `{root}`, which {proposed_project.path} does not list: the versions of topics that "
             "were declared there would get new numbers",
             fix=f"add `{relative_root}` to `previous_roots` in {proposed_project.path}",
         )
     project = proposed_project
-    if approved_project:
-        project = unite_roots(approved_project.project, proposed_project, approved_project.project)
+    if judging_project:
+        project = unite_roots(judging_project.project, proposed_project, judging_project.project)
     state.folders = project.roots
     files: CommitFiles | HashedFiles
     if isinstance(state, CommitFiles):
@@ -142,7 +151,7 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
             files = CachedFiles(state, repository.object_format, request.check_cache.files)
     if request.edited_contents:
         files = OverlaidFiles(request.edited_contents, files, repository.object_format)
-    return CheckedFiles(proposed_project, project, files, approved_project, covering_path)
+    return CheckedFiles(proposed_project, project, files, judging_project, covering_path)
 
 
 def _open_state(request: CheckRequest, repository: Repository) -> CommitFiles | WorktreeFiles:
@@ -169,21 +178,23 @@ def _open_state(request: CheckRequest, repository: Repository) -> CommitFiles | 
 
 
 def _find_forgotten_root(
-    repository: Repository, proposed_project: Project, approved_project: JudgingProject
+    repository: Repository, proposed_project: Project, judging_project: JudgingProject
 ) -> str | None:
     """Return the first approved root that is neither a root nor a previous root of `proposed_project`, or None.
 
     Roots that were approved after the merge base are not missing.
     """
     head = repository.commit("HEAD")
-    merge_base = repository.merge_base(head, approved_project.tip) if head else None
-    roots = [*approved_project.project.roots, *approved_project.project.previous_roots]
-    if merge_base and merge_base.id != approved_project.tip.id:
+    merge_base = repository.merge_base(head, judging_project.tip) if head else None
+    roots = [*judging_project.project.roots, *judging_project.project.previous_roots]
+    if merge_base and merge_base.id != judging_project.tip.id:
         with suppress(DeclarationError):
-            if project_at_base := approved_history.read_project_at(
-                repository, merge_base, approved_project.project.path
-            ):
-                roots = [root for root in roots if root in {*project_at_base.roots, *project_at_base.previous_roots}]
+            if project_at_merge_base := read_project_at(repository, merge_base, judging_project.project.path):
+                roots = [
+                    root
+                    for root in roots
+                    if root in {*project_at_merge_base.roots, *project_at_merge_base.previous_roots}
+                ]
     return next(
         (
             root
@@ -210,22 +221,22 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
             "(SKIP=schemactl-check keeps pre-commit from the hook)"
         )
     try:
-        ref, tip = approved_history.resolve_approved_ref(repository, project)
-    except approved_history.UnknownRef as error:
+        ref, tip = resolve_approved_ref(repository, project)
+    except UnknownRef as error:
         raise UsageError(f"in CI, --base is needed here: {error.message}", fix=f"{fix}. {error.fix}") from error
     try:
-        reviewed = approved_history.find_approved_project(
+        approved_project = find_approved_project(
             request.directory, request.config, project, local=True, repository=repository
         )
-        resolved = approved_history.resolve(repository, reviewed.ref) if reviewed else None
+        resolved = resolve(repository, approved_project.ref) if approved_project else None
     except SchemactlError as error:
         raise UsageError(f"in CI, --base is needed here: {error.message}", fix=fix) from error
-    if reviewed and resolved and resolved[1] != tip:
+    if approved_project and resolved and resolved[1] != tip:
         raise UsageError(
-            f"in CI, --base is needed here: `approved` in {project.path} is {ref}, but the approved history is {reviewed.ref}",
+            f"in CI, --base is needed here: `approved` in {project.path} is {ref}, but the approved history is {approved_project.ref}",
             fix=fix,
         )
-    if request.staged and tip and _is_settled(repository, project, tip, reviewed):
+    if request.staged and tip and _is_settled(repository, project, tip, approved_project):
         return
     if tip and tip == repository.commit("HEAD"):
         raise UsageError(
@@ -233,12 +244,16 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
         )
 
 
-def _is_settled(repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None) -> bool:
+def _is_settled(
+    repository: Repository, project: Project, tip: Commit, approved_project: ApprovedProject | None
+) -> bool:
     """Return whether the change cannot have moved the approved ref to `tip`: a remote has it, or there is no remote."""
-    if not approved_history.is_clone(repository):
-        return project.approved is None or bool(reviewed and not reviewed.is_unapproved)
-    resolved = approved_history.resolve(repository, reviewed.ref) if reviewed and not reviewed.is_unapproved else None
+    if not is_clone(repository):
+        return project.approved is None or bool(approved_project and not approved_project.is_unapproved)
+    resolved = (
+        resolve(repository, approved_project.ref) if approved_project and not approved_project.is_unapproved else None
+    )
     if resolved and resolved[0].startswith("refs/remotes/"):
         return True
-    ref, default = approved_history.find_default_tip(repository, project, local=True)
+    ref, default = find_default_tip(repository, project, local=True)
     return "/" in ref and default == tip

@@ -184,10 +184,14 @@ def check_client_versions(comparison: Comparison, topic: Topic, versions: Sequen
         )
 
 
-def check_project_rendering(comparison: Comparison, approved: Project, proposed: Project) -> Iterator[Finding]:
+def check_project_rendering(
+    comparison: Comparison, approved_project: Project, proposed_project: Project
+) -> Iterator[Finding]:
     """Yield a finding for each producer whose form is registered under the approved project and not under the proposed one."""
     for topic in comparison.declared.topics.values():
-        old_form, new_form = (topic.get_rendering(project.rendering) for project in (approved, proposed))
+        old_form, new_form = (
+            topic.get_rendering(project.rendering) for project in (approved_project, proposed_project)
+        )
         if old_form == new_form or topic.schema is None or not list_native_parts(topic.schema.load()):
             continue
         for index, client in enumerate(topic.clients):

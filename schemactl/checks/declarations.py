@@ -314,14 +314,14 @@ def check_pinned_reader(comparison: Comparison, proposal: Proposal) -> Iterator[
         )
 
 
-def check_names(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
+def check_names(proposed_catalog: Catalog, approved_catalog: Catalog) -> Iterator[Problem]:
     """Yield the topics that belong to the brokers, and the new topics whose names a reviewer cannot distinguish from another name.
 
     The latter are names with invisible characters, and names that Unicode's canonical composition (NFC) makes equal. Approved topics keep
     such names, so that the history stays readable.
     """
-    topics = sorted(declared.topics.values(), key=lambda topic: str(topic.name))
-    approved_ids = {name.schema_id for name in approved.topics}
+    topics = sorted(proposed_catalog.topics.values(), key=lambda topic: str(topic.name))
+    approved_ids = {name.schema_id for name in approved_catalog.topics}
     first_by_composed_name: dict[str, Topic] = {}
     # Approved topics come first, so that of two names that look the same the new one is reported.
     for topic in sorted(topics, key=lambda topic: topic.name.schema_id not in approved_ids):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from schemactl.checks.check import BranchPoint
@@ -14,7 +15,6 @@ from schemactl.core.project import Target
 from schemactl.core.schema import Release
 from schemactl.declare.reader import NO_OVERLAYS, Declared
 from schemactl.declare.target_numbers import TargetNumbers
-from schemactl.history.approved_history import History
 from schemactl.history.merge import Forked, LocalChanges
 from schemactl.history.target_history import apply_target, has_own_view, renumber_for_target
 
@@ -80,47 +80,35 @@ class Environment:
             unchanged = frozenset(name for name in unchanged - changed if name in declared.catalog.topics)
         if self.numbers:
             declared, forked = renumber_for_target(self.numbers, declared, forked, note)
-        merge_base = forked.merge_base
-        branch_point = BranchPoint(merge_base.catalog, merge_base.tip, branch_changes._replace(unchanged=unchanged))
-        return EnvironmentView(declared, forked, branch_point)
+        changes = branch_changes._replace(unchanged=unchanged)
+        return EnvironmentView(declared, forked, BranchPoint.from_forked(forked, changes))
 
     def _view_with_overlays(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
         # A renamed topic stays on its targets, although its new name may match other globs.
-        approved_names = select_target_topics(forked.approved.catalog.topics, target)
+        approved_names = select_target_topics(forked.approved_history.catalog.topics, target)
         renamed_names = [
             name for name, topic in declared.catalog.topics.items() if topic.renamed_from in approved_names
         ]
-
-        def view_history(history: History, overlays: Catalog) -> History:
-            return history.with_catalog(apply_target(history.catalog, target, overlays))
-
-        approved = view_history(forked.approved, self.approved_overlays)
-        return (
-            replace(
-                declared, catalog=apply_target(declared.catalog, target, self.overlays, also_include=renamed_names)
-            ),
-            forked._replace(
-                approved=approved,
-                merge_base=approved
-                if forked.merge_base is forked.approved
-                else view_history(forked.merge_base, self.approved_overlays),
-                history_by_commit=view_history(forked.history_by_commit, self.overlays)
-                if forked.history_by_commit
-                else None,
-            ),
+        catalog = apply_target(declared.catalog, target, self.overlays, also_include=renamed_names)
+        return replace(declared, catalog=catalog), forked.map_catalogs(
+            partial(apply_target, target=target, overlays=self.approved_overlays),
+            view_by_commit=partial(apply_target, target=target, overlays=self.overlays),
         )
 
 
 def group_targets(
-    judging_files: JudgingFiles, approved_judging_files: JudgingFiles | None, declared: Catalog, approved: Catalog
+    judging_files: JudgingFiles,
+    approved_judging_files: JudgingFiles | None,
+    proposed_catalog: Catalog,
+    approved_catalog: Catalog,
 ) -> list[Environment]:
     """Return the environments of the targets of judging files, and one for the topics without a target.
 
     Args:
         judging_files: the judging files.
         approved_judging_files: the approved judging files if `judging_files` is the proposed one; they set the policies of approved topics.
-        declared: the declarations.
-        approved: the approved history.
+        proposed_catalog: the declarations of the checked files.
+        approved_catalog: the approved topics and namespaces.
     """
     result: list[Environment] = []
     for target in judging_files.project.targets.values():
@@ -144,7 +132,7 @@ def group_targets(
             )
     if all(environment.target and (environment.target.include or environment.target.exclude) for environment in result):
         # Topics without a target are checked as well.
-        names = frozenset({*declared.topics, *approved.topics})
+        names = frozenset({*proposed_catalog.topics, *approved_catalog.topics})
         remaining_names = names.difference(
             *(select_target_topics(names, environment.target) for environment in result if environment.target)
         )

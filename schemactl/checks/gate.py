@@ -214,15 +214,15 @@ def _format_value(value: object) -> str:
 
 
 def _describe_removed_roots(
-    approved: Project, proposed: Project, new_files: Files, comparison: Comparison
+    approved_project: Project, proposed_project: Project, new_files: Files, comparison: Comparison
 ) -> Iterator[str]:
     """Yield the roots that the change removes although topics are declared below them."""
     # The proposed project has the roots of both sides, so the remaining roots are read from the file itself.
     try:
-        roots = read_project(proposed.path, read_bytes(new_files, proposed.path)).roots
+        roots = read_project(proposed_project.path, read_bytes(new_files, proposed_project.path)).roots
     except DeclarationError:
         return
-    for root in (root for root in approved.roots if not any(is_below(root, other) for other in roots)):
+    for root in (root for root in approved_project.roots if not any(is_below(root, other) for other in roots)):
         topics = [
             name
             for name, topic in comparison.declared.topics.items()

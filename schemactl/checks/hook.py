@@ -64,9 +64,10 @@ def keep_findings_of_commit(inputs: CheckInputs, unwaived: CheckReport, report: 
     remaining = replace(unwaived, findings=remaining_findings, notes=tuple(notes))
     # Findings that are left out here still count for the order of upgrades.
     result = replace(
-        apply_waivers(remaining, inputs.comparison, waiver_file, is_whole=inputs.is_whole), topics=report.topics
+        apply_waivers(remaining, inputs.comparison_at_merge_base, waiver_file, is_whole=inputs.is_whole),
+        topics=report.topics,
     )
-    if result.count("error") and inputs.forked.approved.tip == head:
+    if result.count("error") and inputs.forked.approved_history.tip == head:
         result = replace(result, notes=(*result.notes, _JUDGED_AGAINST_HEAD))
     return result
 

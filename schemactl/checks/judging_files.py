@@ -45,7 +45,11 @@ class JudgingFiles:
 
 
 def read_approved_judging_files(
-    repository: Repository, judging_project: JudgingProject, project: Project, content: ProjectFiles, approved: Catalog
+    repository: Repository,
+    judging_project: JudgingProject,
+    project: Project,
+    content: ProjectFiles,
+    approved_catalog: Catalog,
 ) -> JudgingFiles:
     """Read the judging files of the approved tip, each in its newest readable version.
 
@@ -54,7 +58,7 @@ def read_approved_judging_files(
         judging_project: the approved project.
         project: the same project with the paths of the checked files.
         content: the content of the checked files. Of their overlays, only entries for names that the change adds count.
-        approved: the approved history.
+        approved_catalog: the approved topics and namespaces.
     """
     tip_project, ref, tip = judging_project.project, judging_project.ref, judging_project.tip
     unreadable: list[Finding] = []
@@ -69,7 +73,7 @@ def read_approved_judging_files(
             unreadable.append(_report_unreadable_file(problem.source.path, ref, problem, overlay_files.commit))
         tip_overlays = overlay_files.content or NO_OVERLAYS
         new_overlays = content.overlays.get(target.name, NO_OVERLAYS)
-        overlays[target.name] = _merge_overlays(tip_overlays, new_overlays, content.declared.catalog, approved)
+        overlays[target.name] = _merge_overlays(tip_overlays, new_overlays, content.declared.catalog, approved_catalog)
         try:
             path = numbers_path(tip_project, target)
         except ValueError:
@@ -96,19 +100,19 @@ def _report_unreadable_file(path: str, ref: str, problem: Problem, commit: Commi
     )
 
 
-def _merge_overlays(old: Catalog, new: Catalog, declared: Catalog, approved: Catalog) -> Catalog:
+def _merge_overlays(old: Catalog, new: Catalog, proposed_catalog: Catalog, approved_catalog: Catalog) -> Catalog:
     """Return the approved overlays, with the new overlays of names that the approved history has never had.
 
     A renamed topic has the approved overlay of its old name, and no new overlay.
     """
     # Only the names: an approved topic is read when it is accessed. Both domains share one list of versions.
-    approved_names = {*approved.topics}
+    approved_names = {*approved_catalog.topics}
     approved_ids = {name.schema_id for name in approved_names}
-    approved_namespaces = {*approved.namespaces, *(name.namespace_name for name in approved_names)}
+    approved_namespaces = {*approved_catalog.namespaces, *(name.namespace_name for name in approved_names)}
     namespaces = {name: overlay for name, overlay in new.namespaces.items() if name not in approved_namespaces}
     topics = {name: overlay for name, overlay in new.topics.items() if name.schema_id not in approved_ids}
     topics |= old.topics
-    for name, topic in declared.topics.items():
+    for name, topic in proposed_catalog.topics.items():
         if topic.renamed_from in approved_names and name not in approved_names:
             topics.pop(name, None)
             if topic.renamed_from and (old_overlay := old.topics.get(topic.renamed_from)):
@@ -116,43 +120,45 @@ def _merge_overlays(old: Catalog, new: Catalog, declared: Catalog, approved: Cat
     return Catalog({**namespaces, **old.namespaces}, topics)
 
 
-def read_proposed_judging_files(project: Project, merged_files: LineMergedFiles, approved: Project) -> JudgingFiles:
+def read_proposed_judging_files(
+    proposed_project: Project, merged_files: LineMergedFiles, approved_project: Project
+) -> JudgingFiles:
     """Read the change's own judging files, as they will be after the merge.
 
     Args:
-        project: the project of the checked files.
+        proposed_project: the project of the checked files.
         merged_files: the files after the merge.
-        approved: the approved project, whose roots are declared as well.
+        approved_project: the approved project, whose roots are declared as well.
 
     Raises:
         DeclarationError: if the merged files cannot be read.
     """
-    merged_project = project
-    if merged_files.kind(project.path) == "file":
-        merged_project = read_project(project.path, read_bytes(merged_files, project.path))
+    path, merged_project = proposed_project.path, proposed_project
+    if merged_files.kind(path) == "file":
+        merged_project = read_project(path, read_bytes(merged_files, path))
     overlays = {
         target.name: read_overlays(merged_files, merged_project, target) for target in merged_project.targets.values()
     }
     numbers = read_all_numbers_files(merged_files, merged_project)
     if numbers.problems:
         raise DeclarationError(numbers.problems)
-    return JudgingFiles(unite_roots(merged_project, project, approved), overlays, numbers.records)
+    return JudgingFiles(unite_roots(merged_project, proposed_project, approved_project), overlays, numbers.records)
 
 
-def unite_roots(project: Project, proposed: Project, approved: Project) -> Project:
-    """Return `project` with the paths of `proposed`, which its files are read by, and the roots of both, so that no declaration is missing."""
-    roots = {*proposed.roots, *approved.roots}
-    previous_roots = {*proposed.previous_roots, *approved.previous_roots, *approved.roots}
+def unite_roots(project: Project, proposed_project: Project, approved_project: Project) -> Project:
+    """Return `project` with the paths of `proposed_project`, by which its files are read, and the roots of both, so that no declaration is missing."""
+    roots = {*proposed_project.roots, *approved_project.roots}
+    previous_roots = {*proposed_project.previous_roots, *approved_project.previous_roots, *approved_project.roots}
     return replace(
         project,
-        folder=proposed.folder,
-        path=proposed.path,
+        folder=proposed_project.folder,
+        path=proposed_project.path,
         roots=tuple(sorted(root for root in roots if not any(is_below(root, other) for other in roots - {root}))),
-        previous_roots=tuple(sorted(previous_roots - {*proposed.roots})),
-        approved=approved.approved,
-        adopted=approved.adopted,
-        include=proposed.include,
-        waivers=proposed.waivers,
+        previous_roots=tuple(sorted(previous_roots - {*proposed_project.roots})),
+        approved=approved_project.approved,
+        adopted=approved_project.adopted,
+        include=proposed_project.include,
+        waivers=proposed_project.waivers,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from schemactl.checks import hook
 from schemactl.checks.branch_commits import BranchCommits
 from schemactl.checks.changed_protos import check_changed_protos
-from schemactl.checks.check import check
+from schemactl.checks.check import check_catalog
 from schemactl.checks.check_inputs import CheckInputs, read_check_inputs
 from schemactl.checks.check_report import (
     CheckReport,
@@ -93,19 +93,19 @@ def check_project(
     read_inputs = partial(read_check_inputs, repository=repository, deadline=deadline, on_commit=on_commit, note=note)
     deadline.begin("reading the declared files")
     checked = find_checked_files(request, repository)
-    report = _check_files(read_inputs(request, checked))
+    report = _make_project_report(read_inputs(request, checked))
     if checked.covering_path is not None:
         deadline.begin("checking the approved project that covers this folder")
         other_request = _make_request_for(request, repository, checked.covering_path)
-        other = find_checked_files(other_request, repository)
-        covering_report = _check_files(read_inputs(other_request, other))
-        both = f"{checked.proposed_project.path} is new, and {checked.covering_path} covers its folder: both projects are checked"
-        return _join_projects(covering_report, report, both)
+        other_checked = find_checked_files(other_request, repository)
+        covering_report = _make_project_report(read_inputs(other_request, other_checked))
+        covering_note = f"{checked.proposed_project.path} is new, and {checked.covering_path} covers its folder: both projects are checked"
+        return _join_projects(covering_report, report, covering_note)
     deadline.begin("checking the topics that move to another project")
-    for other_request, other in _find_new_homes(request, repository, checked, report):
-        other_report = _check_files(read_inputs(other_request, other))
-        moves = f"topics move from {checked.proposed_project.path} to {other.proposed_project.path}: they are checked there as well"
-        report = _join_projects(report, other_report, moves)
+    for other_request, other_checked in _find_projects_of_moved_topics(request, repository, checked, report):
+        other_report = _make_project_report(read_inputs(other_request, other_checked))
+        move_note = f"topics move from {checked.proposed_project.path} to {other_checked.proposed_project.path}: they are checked there as well"
+        report = _join_projects(report, other_report, move_note)
     return report
 
 
@@ -114,14 +114,14 @@ def _make_request_for(request: CheckRequest, repository: Repository, path: str) 
     return replace(request, config=str(Path(str(repository.top), path)), target=None)
 
 
-def _find_new_homes(
+def _find_projects_of_moved_topics(
     request: CheckRequest, repository: Repository, checked: CheckedFiles, report: CheckReport
 ) -> Iterator[tuple[CheckRequest, CheckedFiles]]:
     """Yield the other projects among the checked files that declare topics which this one removes."""
-    removed = {
+    removed_names = {
         topic_check.topic for topic_check in report.topics if topic_check.change == "removed" and not topic_check.kind
     }
-    if not removed:
+    if not removed_names:
         return
     paths = [path for path in sorted(checked.files.below("")) if posixpath.basename(path) == PROJECT_FILE]
     for path in paths:
@@ -129,16 +129,18 @@ def _find_new_homes(
             continue
         other_request = _make_request_for(request, repository, path)
         try:
-            other = find_checked_files(other_request, repository)
-            topics = read(other.files, other.project).catalog.topics
+            other_checked = find_checked_files(other_request, repository)
+            topics = read(other_checked.files, other_checked.project).catalog.topics
         except SchemactlError:
             # Nothing is generated or applied from a project that cannot be read.
             continue
-        moved = [
-            name for name, topic in topics.items() if {name, *name.same_names_elsewhere, topic.renamed_from} & removed
+        moved_names = [
+            name
+            for name, topic in topics.items()
+            if {name, *name.same_names_elsewhere, topic.renamed_from} & removed_names
         ]
-        if moved:
-            yield replace(other_request, topics=tuple(map(str, moved)), namespaces=()), other
+        if moved_names:
+            yield replace(other_request, topics=tuple(map(str, moved_names)), namespaces=()), other_checked
 
 
 def _join_projects(report: CheckReport, other: CheckReport, note: str) -> CheckReport:
@@ -155,22 +157,27 @@ def _join_projects(report: CheckReport, other: CheckReport, note: str) -> CheckR
     )
 
 
-def _check_files(inputs: CheckInputs) -> CheckReport:
-    """Check the files of one project; raise errors as `check_project` does."""
+def _make_project_report(inputs: CheckInputs) -> CheckReport:
+    """Return the whole report on one project: judge its change, apply the waivers, add the order of upgrades and the texts of files.
+
+    A run of the hook that passes is recorded, and a commit gets only the findings of its own files. Errors are as for `check_project`.
+    """
     request, checked, selected = inputs.request, inputs.checked, inputs.selected
     # Problems of the approved history on requested topics, unless the report has the same problem.
     broken_problems = {problem for broken in inputs.content.declared.broken for problem in broken.problems}
-    for history_note in inputs.forked.approved.notes:
+    for history_note in inputs.forked.approved_history.notes:
         is_requested = selected is None or history_note.topic is None or history_note.topic in selected
         if is_requested and history_note.problem not in broken_problems:
             inputs.note(history_note)
     waiver_file = inputs.waiver_file
     if waiver_file.problems:
         raise DeclarationError(waiver_file.problems)
-    unwaived = _add_broken(inputs, _judge(inputs))
+    unwaived = _add_broken(inputs, _judge_change(inputs))
     if request.approved_ref and isinstance(checked.files, CommitFiles):
         unwaived = replace(unwaived, notes=(*unwaived.notes, *_note_unjudged_files(inputs, checked.files)))
-    report = add_upgrade_order(apply_waivers(unwaived, inputs.comparison, waiver_file, is_whole=inputs.is_whole))
+    report = add_upgrade_order(
+        apply_waivers(unwaived, inputs.comparison_at_merge_base, waiver_file, is_whole=inputs.is_whole)
+    )
     is_run_of_hook = request.staged and inputs.is_whole and not request.config and not request.edited_contents
     if is_run_of_hook and not report.count("error") and Path.cwd() == Path(request.directory):
         hook.record_success(inputs)
@@ -184,63 +191,69 @@ def _check_files(inputs: CheckInputs) -> CheckReport:
     return replace(report, texts=texts)
 
 
-def _judge(inputs: CheckInputs) -> CheckReport:
+def _judge_change(inputs: CheckInputs) -> CheckReport:
     """Judge the change by the approved judging files, and also by its own if it changes them.
 
     Raises:
         DeclarationError: if the files contradict the history.
     """
     checked, content, forked, selected = inputs.checked, inputs.content, inputs.forked, inputs.selected
-    proposed_project, approved_project = checked.proposed_project, checked.approved_project
-    declared, approved = content.declared.catalog, forked.approved.catalog
-    problems = [*check_settings(checked.files, proposed_project, declared, approved), *check_names(declared, approved)]
+    proposed_project, judging_project = checked.proposed_project, checked.judging_project
+    proposed_catalog, approved_catalog = content.declared.catalog, forked.approved_history.catalog
+    problems = [
+        *check_settings(checked.files, proposed_project, proposed_catalog, approved_catalog),
+        *check_names(proposed_catalog, approved_catalog),
+    ]
     if problems:
         raise DeclarationError(problems)
-    for exclusion in list_unused_exclusions(checked.files, proposed_project, declared, approved):
+    for exclusion in list_unused_exclusions(checked.files, proposed_project, proposed_catalog, approved_catalog):
         inputs.note(exclusion)
     if selected is None and not inputs.request.staged:
         paths = checked.list_paths(inputs.repository)
         for outside in describe_outside_declarations(checked.files, proposed_project, paths):
             inputs.note(outside)
-    expect_agreement(content.numbers.records, declared, forked)
-    if approved_project is None:
+    expect_agreement(content.numbers.records, proposed_catalog, forked)
+    if judging_project is None:
         own_judging_files = JudgingFiles(proposed_project, content.overlays, content.numbers.records)
-        report = _judge_by(inputs, own_judging_files)
-        if forked.approved.tip is None:
+        report = _judge_for_targets(inputs, own_judging_files)
+        if forked.approved_history.tip is None:
             return report
         note = f"{proposed_project.path} has not been approved yet, so its own settings judge"
         return replace(report, notes=(*report.notes, note))
     approved_judging_files = read_approved_judging_files(
-        inputs.repository, approved_project, checked.project, content, approved
+        inputs.repository, judging_project, checked.project, content, approved_catalog
     )
-    report = _judge_by(inputs, approved_judging_files)
-    files_at_base, files_at_tip = (
-        CommitFiles(inputs.repository, commit) for commit in (forked.merge_base.tip, approved_project.tip)
+    report = _judge_for_targets(inputs, approved_judging_files)
+    files_at_merge_base, files_at_tip = (
+        CommitFiles(inputs.repository, commit) for commit in (forked.merge_base.tip, judging_project.tip)
     )
     records = (*approved_judging_files.numbers, *content.numbers.records)
-    changed = find_changed_files((approved_project.project, proposed_project), records, files_at_base, checked.files)
+    projects = (judging_project.project, proposed_project)
+    changed = find_changed_files(projects, records, files_at_merge_base, checked.files)
     gate_findings = [*approved_judging_files.unreadable]
     if changed:
-        merged_files = LineMergedFiles(inputs.repository, checked.files, base=files_at_base, tip=files_at_tip)
-        proposed_judging_files = read_proposed_judging_files(proposed_project, merged_files, approved_project.project)
-        report = join_judgments(report, _judge_by(inputs, proposed_judging_files, approved_judging_files))
+        merged_files = LineMergedFiles(
+            inputs.repository, checked.files, merge_base=files_at_merge_base, tip=files_at_tip
+        )
+        proposed_judging_files = read_proposed_judging_files(proposed_project, merged_files, judging_project.project)
+        report = join_judgments(report, _judge_for_targets(inputs, proposed_judging_files, approved_judging_files))
         gate_findings += check_gate(
-            changed, approved_judging_files, proposed_judging_files, checked.files, inputs.comparison
+            changed, approved_judging_files, proposed_judging_files, checked.files, inputs.comparison_at_merge_base
         )
         gate_findings += [
             finding
-            for finding in check_project_rendering(inputs.comparison, approved_project.project, proposed_project)
+            for finding in check_project_rendering(inputs.comparison_at_merge_base, *projects)
             if inputs.readable_topics is None or finding.topic in inputs.readable_topics
         ]
-    gate_findings += check_changed_protos(inputs.changed_protos, checked, declared)
-    gate_findings += check_drafts(inputs.comparison)
+    gate_findings += check_changed_protos(inputs.changed_protos, checked, proposed_catalog)
+    gate_findings += check_drafts(inputs.comparison_at_merge_base)
     return replace(report, findings=(*gate_findings, *report.findings))
 
 
-def _judge_by(
+def _judge_for_targets(
     inputs: CheckInputs, judging_files: JudgingFiles, approved_judging_files: JudgingFiles | None = None
 ) -> CheckReport:
-    """Report on the change by one state of the judging files, for all of its targets or for the requested one.
+    """Judge the change by one state of the judging files, for all of its targets or for the requested one.
 
     Args:
         inputs: the files, and the approved history.
@@ -248,7 +261,9 @@ def _judge_by(
         approved_judging_files: the approved ones, if `judging_files` are the proposed ones.
     """
     declared, forked, selected = inputs.content.declared, inputs.forked, inputs.readable_topics
-    environments = group_targets(judging_files, approved_judging_files, declared.catalog, forked.approved.catalog)
+    environments = group_targets(
+        judging_files, approved_judging_files, declared.catalog, forked.approved_history.catalog
+    )
     target_name = inputs.request.target
     if target_name is not None:
         environments = [
@@ -262,7 +277,7 @@ def _judge_by(
     names: set[TopicName] = set()
     for environment in environments:
         view = environment.make_view(declared, forked, inputs.branch_changes, inputs.note)
-        reports.append((environment.targets, _check_environment(inputs, judging_files.project, environment, view)))
+        reports.append((environment.targets, _judge_for_environment(inputs, judging_files.project, environment, view)))
         names |= view.declared.catalog.topics.keys()
     readable_names = declared.filter_readable(names)
     report = replace(
@@ -271,25 +286,27 @@ def _judge_by(
     report = _add_samples(inputs, report)
     findings = (
         *report.findings,
-        *check_deprecations(replace(inputs.comparison, project=judging_files.project), selected, inputs.request.today),
+        *check_deprecations(
+            replace(inputs.comparison_at_merge_base, project=judging_files.project), selected, inputs.request.today
+        ),
     )
     notes = [*_describe_surprises(judging_files.project, report, declared.catalog, inputs.checked.files)]
     notes += _describe_lost_nanoseconds(judging_files.project, report, declared.catalog)
-    if forked.branch and forked.branch.is_updated and forked.merge_base is forked.approved:
+    if forked.branch and forked.branch.is_updated and not forked.is_behind:
         notes.append(
-            f"this branch contains a merge of {forked.approved.ref}: after a fast-forward, the commits of this "
+            f"this branch contains a merge of {forked.approved_history.ref}: after a fast-forward, the commits of this "
             "branch would be the approved first-parent line, and versions would be numbered along them. Merge "
             "with a merge commit, a squash or a rebase"
         )
     return replace(report, findings=findings, target=target_name or "", notes=(*report.notes, *notes))
 
 
-def _check_environment(
+def _judge_for_environment(
     inputs: CheckInputs, project: Project, environment: Environment, view: EnvironmentView
 ) -> CheckReport:
-    """Compare the declarations with the approved history, both as the environment has them, by the settings of `project`."""
+    """Judge the change for the targets of one environment, by the settings of `project`."""
     forked, request = view.forked, inputs.request
-    approved, history_by_commit = forked.approved, forked.history_by_commit
+    approved_history, history_by_commit = forked.approved_history, forked.history_by_commit
     selected = inputs.readable_topics
     if environment.topics is not None:
         selected = environment.topics if selected is None else environment.topics & selected
@@ -298,11 +315,12 @@ def _check_environment(
     if history_by_commit and forked.branch:
         commits = [entry.commit for entry in forked.branch.commits]
         branch = BranchCommits(history_by_commit.catalog, commits, forked.recorded, inputs.list_waivers_in_force)
-    return check(
+    tip = approved_history.tip
+    return check_catalog(
         view.declared.catalog,
-        approved=approved.catalog,
+        approved_catalog=approved_history.catalog,
         project=replace(project, severities=severities, release=environment.release),
-        history_label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
+        history_label=f"{approved_history.ref} ({tip.short})" if tip else "an empty history",
         file_findings=view.declared.findings,
         selected=selected,
         branch_point=view.branch_point,
@@ -316,8 +334,10 @@ def _check_environment(
 def _add_samples(inputs: CheckInputs, report: CheckReport) -> CheckReport:
     """Add findings for unreadable samples: the samples of changed schemas, and changed samples."""
     declared = inputs.content.declared
-    files_at_base = CommitFiles(inputs.repository, inputs.forked.merge_base.tip)
-    changed_paths = {path for path in declared.samples if inputs.checked.files.entry(path) != files_at_base.entry(path)}
+    files_at_merge_base = CommitFiles(inputs.repository, inputs.forked.merge_base.tip)
+    changed_paths = {
+        path for path in declared.samples if inputs.checked.files.entry(path) != files_at_merge_base.entry(path)
+    }
     if not declared.samples or not (changed_paths or any(topic.schema for topic in report.topics)):
         return report
     from schemactl.codegen.codecs import require_codec
@@ -326,7 +346,7 @@ def _add_samples(inputs: CheckInputs, report: CheckReport) -> CheckReport:
     from schemactl.checks.samples import add_sample_findings
 
     return add_sample_findings(
-        report, inputs.comparison, declared, inputs.checked.files, changed_paths, inputs.readable_topics
+        report, inputs.comparison_at_merge_base, declared, inputs.checked.files, changed_paths, inputs.readable_topics
     )
 
 

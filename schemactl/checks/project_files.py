@@ -193,9 +193,11 @@ def list_overlay_paths(project: Project) -> frozenset[str]:
     return frozenset(path for target in project.targets.values() for path in target.overlays)
 
 
-def check_settings(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[Problem]:
+def check_settings(
+    files: Files, project: Project, proposed_catalog: Catalog, approved_catalog: Catalog
+) -> Iterator[Problem]:
     """Yield a problem for each `include` of a target that matches no topic, and for namespaces without a name on a target."""
-    names = {*declared.topics, *approved.topics}
+    names = {*proposed_catalog.topics, *approved_catalog.topics}
     for target in project.targets.values():
         key_path = ("targets", target.name)
         for index, glob in enumerate(target.include):
@@ -205,7 +207,8 @@ def check_settings(files: Files, project: Project, declared: Catalog, approved: 
         if target.names:
             # Only current declarations are checked, because reading all approved policies is slow; `plan` checks those.
             catalogs_on_target = [
-                apply_target(Catalog(catalog.namespaces, catalog.topics), target) for catalog in (declared, approved)
+                apply_target(Catalog(catalog.namespaces, catalog.topics), target)
+                for catalog in (proposed_catalog, approved_catalog)
             ]
             try:
                 target.names.require({name for catalog in catalogs_on_target for name in list_namespaces(catalog)})
@@ -214,9 +217,11 @@ def check_settings(files: Files, project: Project, declared: Catalog, approved: 
                 yield Problem(place_in_project(files, project, (*key_path, key)), error.message, error.fix)
 
 
-def list_unused_exclusions(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[str]:
+def list_unused_exclusions(
+    files: Files, project: Project, proposed_catalog: Catalog, approved_catalog: Catalog
+) -> Iterator[str]:
     """Yield a note for each `exclude` of a target that matches no topic: it excludes nothing, which does no harm."""
-    names = {*declared.topics, *approved.topics}
+    names = {*proposed_catalog.topics, *approved_catalog.topics}
     for target in project.targets.values():
         for index, glob in enumerate(target.exclude):
             if not find_matching_topics(glob, names):

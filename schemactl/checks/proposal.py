@@ -58,11 +58,11 @@ class StrategyChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of declarations with the approved history.
+    """The comparison of declarations with the approved history, both at one point: after the merge of a branch, or at its merge base.
 
     Attributes:
-        declared: the declarations after the merge.
-        approved: the approved history.
+        declared: the declarations: after the merge, or of the branch itself.
+        approved: the approved history: at its tip, or at the merge base.
         project: the project whose severities and defaults count.
         rules: the known rules by id.
         targets: the names of the targets; empty if the check does not depend on a target.
@@ -343,16 +343,16 @@ def is_rejected(verdict: Verdict) -> bool:
 def merge_catalogs(
     declared: Catalog,
     *,
-    base: Catalog,
+    merge_base: Catalog,
     approved: Catalog,
     unchanged: frozenset[TopicName],
     combined: Mapping[TopicName, object],
 ) -> Catalog:
-    """Apply the changes from `base` to `approved` to `declared`, attribute by attribute; `declared` wins in a conflict.
+    """Apply the changes from `merge_base` to `approved` to `declared`, attribute by attribute; `declared` wins in a conflict.
 
     Args:
         declared: the declarations of the branch.
-        base: the approved history at the merge base.
+        merge_base: the approved history at the merge base.
         approved: the approved history at its tip.
         unchanged: the topics that the branch did not change; they are taken from `declared` and are not judged.
         combined: the definitions that a merge makes from files of both sides; see `LocalChanges`.
@@ -361,19 +361,24 @@ def merge_catalogs(
         The merged catalog, without topics that are no longer declared.
     """
     namespaces = {}
-    for name in {*base.namespaces, *declared.namespaces, *approved.namespaces}:
+    for name in {*merge_base.namespaces, *declared.namespaces, *approved.namespaces}:
         namespace = _merge_namespace(
-            declared.namespaces.get(name), base=base.namespaces.get(name), approved=approved.namespaces.get(name)
+            declared.namespaces.get(name),
+            merge_base=merge_base.namespaces.get(name),
+            approved=approved.namespaces.get(name),
         )
         if namespace:
             namespaces[name] = namespace
     topics = {}
-    for topic_name in {*base.topics, *declared.topics, *approved.topics}:
+    for topic_name in {*merge_base.topics, *declared.topics, *approved.topics}:
         if topic_name in unchanged and topic_name not in combined:
             topics[topic_name] = declared.topics[topic_name]
             continue
-        base_topic, approved_topic = get_declared_topic(base, topic_name), get_declared_topic(approved, topic_name)
-        topic = _merge_topic(get_declared_topic(declared, topic_name), base=base_topic, approved=approved_topic)
+        topic = _merge_topic(
+            get_declared_topic(declared, topic_name),
+            merge_base=get_declared_topic(merge_base, topic_name),
+            approved=get_declared_topic(approved, topic_name),
+        )
         combined_schema = combined.get(topic_name, topic)
         if topic and isinstance(combined_schema, SchemaInfo):
             topic = replace(topic, schema=combined_schema)
@@ -393,54 +398,58 @@ def get_declared_topic(catalog: Catalog, name: TopicName) -> Topic | None:
 
 
 def _merge_namespace(
-    declared: Namespace | None, *, base: Namespace | None, approved: Namespace | None
+    declared: Namespace | None, *, merge_base: Namespace | None, approved: Namespace | None
 ) -> Namespace | None:
-    if declared == base:
+    if declared == merge_base:
         return approved
     if declared is None or approved is None:
         return declared
     policies = _merge_policies(
-        declared.policies, base=base.policies if base else Policies(), approved=approved.policies
+        declared.policies, merge_base=merge_base.policies if merge_base else Policies(), approved=approved.policies
     )
-    base_metadata = base.metadata if base else NO_METADATA
-    metadata = approved.metadata if declared.metadata == base_metadata else declared.metadata
-    is_same = declared.schema_properties == (base.schema_properties if base else EMPTY)
+    is_same = declared.metadata == (merge_base.metadata if merge_base else NO_METADATA)
+    metadata = approved.metadata if is_same else declared.metadata
+    is_same = declared.schema_properties == (merge_base.schema_properties if merge_base else EMPTY)
     schema_properties = approved.schema_properties if is_same else declared.schema_properties
     return replace(declared, policies=policies, metadata=metadata, schema_properties=schema_properties)
 
 
-def _merge_topic(declared: Topic | None, *, base: Topic | None, approved: Topic | None) -> Topic | None:
-    if declared is None or base is None:
-        return approved if declared is base else declared
+def _merge_topic(declared: Topic | None, *, merge_base: Topic | None, approved: Topic | None) -> Topic | None:
+    if declared is None or merge_base is None:
+        return approved if declared is merge_base else declared
     if approved is None:
         # Removed from the approved files since the merge base: the topic stays only if the branch changed it.
         is_unchanged = (
-            _is_same_content(declared, base)
-            and declared.policies == base.policies
-            and all(getattr(declared, name) == getattr(base, name) for name in _MERGED_ATTRIBUTES)
+            _is_same_content(declared, merge_base)
+            and declared.policies == merge_base.policies
+            and all(getattr(declared, name) == getattr(merge_base, name) for name in _MERGED_ATTRIBUTES)
         )
         return None if is_unchanged else declared
     merged_values = {
-        name: getattr(approved, name) for name in _MERGED_ATTRIBUTES if getattr(declared, name) == getattr(base, name)
+        name: getattr(approved, name)
+        for name in _MERGED_ATTRIBUTES
+        if getattr(declared, name) == getattr(merge_base, name)
     }
-    if declared.kinds or base.kinds or approved.kinds:
-        merged_values |= _merge_kinds(declared, base=base, approved=approved)
-    elif is_same_schema(declared.schema, base.schema):
+    if declared.kinds or merge_base.kinds or approved.kinds:
+        merged_values |= _merge_kinds(declared, merge_base=merge_base, approved=approved)
+    elif is_same_schema(declared.schema, merge_base.schema):
         merged_values["schema"] = approved.schema
-    policies = _merge_policies(declared.policies, base=base.policies, approved=approved.policies)
+    policies = _merge_policies(declared.policies, merge_base=merge_base.policies, approved=approved.policies)
     return replace(declared, policies=policies, **merged_values)
 
 
-def _merge_kinds(declared: Topic, *, base: Topic, approved: Topic) -> dict[str, Any]:
+def _merge_kinds(declared: Topic, *, merge_base: Topic, approved: Topic) -> dict[str, Any]:
     """Merge the kinds of a topic by their keys; a topic that changes between `schema` and `schemas` is taken as a whole."""
     if not (declared.kinds and approved.kinds):
-        is_unchanged = len(declared.kinds) == len(base.kinds) and _is_same_content(declared, base)
+        is_unchanged = len(declared.kinds) == len(merge_base.kinds) and _is_same_content(declared, merge_base)
         source = approved if is_unchanged else declared
         return {"schema": source.schema, "kinds": source.kinds, "kind_names": source.kind_names}
     kinds = []
     for key in dict.fromkeys(kind.key for kind in (*declared.kinds, *approved.kinds)):
-        declared_kind, base_kind, approved_kind = (topic.get_kind(key) for topic in (declared, base, approved))
-        is_unchanged = _is_same_kind(declared_kind, base_kind)
+        declared_kind, kind_at_merge_base, approved_kind = (
+            topic.get_kind(key) for topic in (declared, merge_base, approved)
+        )
+        is_unchanged = _is_same_kind(declared_kind, kind_at_merge_base)
         if kind := approved_kind if is_unchanged else declared_kind:
             kinds.append(kind)
     names = tuple(KindName(kind.key, kind.record) for kind in kinds)
@@ -463,9 +472,9 @@ def _is_same_content(left: Topic, right: Topic) -> bool:
     return is_same_schema(left.schema, right.schema)
 
 
-def _merge_policies(declared: Policies, *, base: Policies, approved: Policies) -> Policies:
+def _merge_policies(declared: Policies, *, merge_base: Policies, approved: Policies) -> Policies:
     approved_values = {
-        policy: approved.get(policy) for policy in Policies.names() if declared.get(policy) == base.get(policy)
+        policy: approved.get(policy) for policy in Policies.names() if declared.get(policy) == merge_base.get(policy)
     }
     return Policies.of({**declared.managed(), **approved_values})
 

@@ -143,7 +143,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     manifest = maker.read_manifest() if is_recorded else None
     package = maker.make_package(merged, manifest)
     rejection = None
-    if merged is not None and merged.history is not merged.approved:
+    if merged is not None and merged.history is not merged.approved_history:
         _list_pending_versions(package, merged, context, staged=args.staged)
         rejection = None if args.draft else _find_rejection(args, context, maker.check_cache)
         if rejection and not args.check:
@@ -221,8 +221,8 @@ def _list_pending_versions(package: GeneratedPackage, merged: Merged, context: C
 
     repository = context.repository
     files_at_head = CommitFiles(repository, repository.commit("HEAD"))
-    approved_topics = merged.approved.catalog.topics
-    ref = merged.approved.ref
+    approved_topics = merged.approved_history.catalog.topics
+    ref = merged.approved_history.ref
     lines = []
     for topic in (approved.topic for approved in package.topics):
         approved_topic = approved_topics.get(topic.name)
@@ -381,7 +381,7 @@ def _check(package: GeneratedPackage, maker: PackageMaker) -> int:
             )
     command = "schemactl generate" + (" --staged" if args.staged else "") + (" --rebase" if args.rebase else "")
     if merged and merged.is_behind:
-        ref = merged.approved.ref
+        ref = merged.approved_history.ref
         print(f"{ref} has new commits since this branch was created. Run `git merge {quote(ref)}`, then `{command}`.")
     else:
         print(f"Run `{command}`, and commit what it writes.")
@@ -424,11 +424,11 @@ def _pack(package: GeneratedPackage, maker: PackageMaker) -> int:
 
     args, context, name = maker.args, maker.context, maker.generate.package
     tip, merged = package.history.tip, package.merged
-    if merged and merged.history is not merged.approved:
+    if merged and merged.history is not merged.approved_history:
         # A package that equals the package of the approved history is a release of its tip.
-        released = maker.make_package(merged._replace(history=merged.approved))
+        released = maker.make_package(merged._replace(history=merged.approved_history))
         is_released = released.files == package.files
-        package, tip = (released, merged.approved.tip) if is_released else (package, None)
+        package, tip = (released, merged.approved_history.tip) if is_released else (package, None)
     files = complete(package.files, name, package.topics)
     if args.with_commits:
         if tip is None:

@@ -168,14 +168,14 @@ def _read_listing(project: Project, context: Context) -> _Listing:
 
     In a bare repository, and if the files have problems (which prints a note), the topics are the approved ones.
     """
-    from schemactl.checks import check as topic_checks
+    from schemactl.checks.check import BranchPoint, check_catalog
     from schemactl.checks.project_files import read_files
     from schemactl.history.commit_files import HashedFiles
     from schemactl.history.merge import read_forked
 
     repository, progress = context.repository, context.reading_history()
     forked = read_forked(repository, project, repository.commit("HEAD"), progress=progress)
-    approved, merge_base = forked.approved, forked.merge_base
+    approved = forked.approved_history
     context.note(*approved.notes)
     if repository.top is None:
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
@@ -192,15 +192,13 @@ def _read_listing(project: Project, context: Context) -> _Listing:
         for name in {*declared.catalog.topics, *approved.catalog.topics}
         if name.schema_id not in approved.undecided
     )
-    report = topic_checks.check(
+    report = check_catalog(
         declared.catalog,
-        approved=approved.catalog,
+        approved_catalog=approved.catalog,
         project=project,
         history_label="",
         selected=decided_topics,
-        branch_point=topic_checks.BranchPoint(
-            merge_base.catalog, merge_base.tip, forked.compare_with_base(files, declared)
-        ),
+        branch_point=BranchPoint.from_forked(forked, forked.compare_with_base(files, declared)),
     )
     # Of the kinds of a topic, the first one counts that is not removed.
     checks_by_topic = {

@@ -61,7 +61,7 @@ class GeneratedPackage:
     @property
     def approved(self) -> History:
         """The approved history, without the merge."""
-        return self.merged.approved if self.merged else self.history
+        return self.merged.approved_history if self.merged else self.history
 
 
 @dataclass(frozen=True, slots=True)

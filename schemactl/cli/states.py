@@ -295,4 +295,4 @@ def merge_working_tree(
     merged = read_merged(
         repository, project, files, used_paths, by_commit=by_commit, declared=declared, progress=progress
     )
-    return merged._replace(declared=keep_broken_as_approved(declared, merged.approved))
+    return merged._replace(declared=keep_broken_as_approved(declared, merged.approved_history))

@@ -34,6 +34,7 @@ from schemactl.core.errors import (
     SchemactlError,
     Source,
     UsageError,
+    ask_for_name,
     find_close_match,
     join_first,
 )
@@ -163,25 +164,25 @@ class Position(NamedTuple):
 
 
 def read_history(
-    repository: Repository, project: Project, ref: str | None = None, *, progress: Progress = no_progress
+    repository: Repository, project: Project, approved_ref: str | None = None, *, progress: Progress = no_progress
 ) -> History:
-    """Read the approved history of the project, up to `ref` or the ref that the project names.
+    """Read the approved history of the project, up to `approved_ref` or the ref that the project names.
 
     Args:
         repository: of the project.
         project: whose topics are read.
-        ref: the last commit; by default the approved ref.
+        approved_ref: the ref or commit that the history ends with; by default the ref that the project names.
         progress: is called with the number of commits read that were not in the cache.
 
     Raises:
         HistoryError: Git cannot tell which schemas were approved; the fix is the command that repairs it.
     """
-    name, tip = resolve_approved_ref(repository, project, ref)
+    ref, tip = resolve_approved_ref(repository, project, approved_ref)
     if tip is None:
-        return History(repository, project, name, HistoryState.create())
-    save = is_approved_tip(repository, project, ref, tip)
+        return History(repository, project, ref, HistoryState.create())
+    save = is_approved_tip(repository, project, approved_ref, tip)
     state = Derivation(repository, project, progress).derive(tip, save=save)
-    return History(repository, project, name, state)
+    return History(repository, project, ref, state)
 
 
 class History:
@@ -888,10 +889,12 @@ class DefinitionLoader:
 # The approved ref
 
 
-def resolve_approved_ref(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
+def resolve_approved_ref(
+    repository: Repository, project: Project, approved_ref: str | None = None
+) -> tuple[str, Commit | None]:
     """Find the ref whose first-parent history is the approved history.
 
-    It is `ref`, else the ref that the project file names, else the default branch of the remote, else main or master.
+    It is `approved_ref`, else the ref that the project file names, else the default branch of the remote, else main or master.
 
     Returns:
         The ref as people write it, and its tip. The tip is None in a repository without commits that has no remote, or fetched
@@ -901,7 +904,7 @@ def resolve_approved_ref(repository: Repository, project: Project, ref: str | No
         UnknownRef: the ref does not exist, or its name is ambiguous.
         HistoryError: its history is incomplete.
     """
-    name = ref or project.approved
+    name = approved_ref or project.approved
     for candidate in _expand_in_bare(repository, name) if name else _list_default_refs(repository):
         if resolved := resolve(repository, candidate):
             repository.require_trees()
@@ -918,7 +921,9 @@ def resolve_approved_ref(repository: Repository, project: Project, ref: str | No
     if name:
         raise UnknownRef(
             f"this repository has no ref {name!r}, from which the approved history is read",
-            fix=_advise_on_ref(repository, name, refs, "with --base" if ref else "as `approved:` in the project file"),
+            fix=_advise_on_ref(
+                repository, name, refs, "with --base" if approved_ref else "as `approved:` in the project file"
+            ),
         )
     raise UnknownRef(
         "the approved ref is unknown: no remote has a known default branch, and the repository has neither main nor master",
@@ -948,16 +953,18 @@ def _require_sound_branches(repository: Repository, name: str | None, refs: Sequ
             )
 
 
-def is_approved_tip(repository: Repository, project: Project, ref: str | None, tip: Commit) -> bool:
-    """Return whether `tip` of `ref` is also the tip of the approved ref of the project, whose derived versions are saved."""
-    if ref is None:
+def is_approved_tip(repository: Repository, project: Project, approved_ref: str | None, tip: Commit) -> bool:
+    """Return whether `tip` of `approved_ref` is also the tip of the approved ref of the project, whose derived versions are saved."""
+    if approved_ref is None:
         return True
     with suppress(HistoryError):
         return resolve_approved_ref(repository, project)[1] == tip
     return False
 
 
-def find_default_tip(repository: Repository, proposed: Project, *, local: bool = False) -> tuple[str, Commit | None]:
+def find_default_tip(
+    repository: Repository, proposed_project: Project, *, local: bool = False
+) -> tuple[str, Commit | None]:
     """Find the approved ref and its tip as `resolve_approved_ref` does, without trust in the project file of the working tree.
 
     In a clone that is the branch of a remote: anybody can create a local branch main, so it counts only with `local`.
@@ -967,15 +974,15 @@ def find_default_tip(repository: Repository, proposed: Project, *, local: bool =
     """
     unknown: HistoryError | None = None
     try:
-        ref, tip = resolve_approved_ref(repository, replace(proposed, approved=None))
+        ref, tip = resolve_approved_ref(repository, replace(proposed_project, approved=None))
         if local or tip is None or repository.top is None or "/" in ref or not _list_remotes_with_url(repository):
             return ref, tip
     except HistoryError as error:
-        if not proposed.approved:
+        if not proposed_project.approved:
             raise
         unknown = error
         if not is_clone(repository):
-            ref, tip = resolve_approved_ref(repository, proposed)
+            ref, tip = resolve_approved_ref(repository, proposed_project)
             resolved = resolve(repository, ref) if tip else None
             if resolved is None or resolved[0].startswith("refs/heads/"):
                 return ref, tip
@@ -1072,7 +1079,7 @@ def _advise_on_ref(repository: Repository, name: str, refs: Sequence[str], where
         push = f"; when nothing was pushed there yet, `git push {quote(remote)} {quote(branch)}`" if is_new else ""
         return f"`{keep}git fetch {quote(remote)} {quote(branch)}`{push}"
     similar = find_close_match(name, refs)
-    hint = f"did you mean {similar}? " if similar else ""
+    hint = f"{ask_for_name(similar)} " if similar else ""
     return f"{hint}name another ref {where}; {_describe_refs(repository, refs)}"
 
 
@@ -1101,7 +1108,12 @@ class ApprovedProject(NamedTuple):
 
 
 def find_approved_project(
-    directory: str, config: str | None, proposed: Project, *, local: bool = False, repository: Repository | None = None
+    directory: str,
+    config: str | None,
+    proposed_project: Project,
+    *,
+    local: bool = False,
+    repository: Repository | None = None,
 ) -> ApprovedProject | None:
     """Read the project that `directory` belongs to from the approved ref, or return None if nothing has been approved yet.
 
@@ -1111,7 +1123,7 @@ def find_approved_project(
     Args:
         directory: the working directory.
         config: the path of the project file if the user named it, from `directory`; in a bare repository from the top level.
-        proposed: the project of the working tree.
+        proposed_project: the project of the working tree.
         local: whether a clone's own main or master counts if its remote's default branch is unknown. Anybody can have created
             it, so it must not decide how a target is opened.
         repository: the open repository of `directory`, or None to open it.
@@ -1129,13 +1141,13 @@ def find_approved_project(
                 raise
             return None
         with opened:
-            return find_approved_project(directory, config, proposed, local=local, repository=opened)
-    ref, tip = find_default_tip(repository, proposed, local=local)
+            return find_approved_project(directory, config, proposed_project, local=local, repository=opened)
+    ref, tip = find_default_tip(repository, proposed_project, local=local)
     default = _read_approved_project(repository, tip, ref, directory, config)
     if default is not None and default.approved is None:
         return ApprovedProject(default, ref)
     # If the default branch has no project file, the project may have lived on another branch from its beginning.
-    naming = default or (proposed if proposed.approved else None)
+    naming = default or (proposed_project if proposed_project.approved else None)
     if naming is None or tip is None:
         return None
     ref, tip = resolve_approved_ref(repository, naming)
@@ -1181,7 +1193,7 @@ class JudgingProject(NamedTuple):
 
 
 def find_judging_project(
-    repository: Repository, directory: str, config: str | None, proposed: Project, base: str | None
+    repository: Repository, directory: str, config: str | None, proposed_project: Project, approved_ref: str | None
 ) -> JudgingProject | None:
     """Find the project of the approved tip, whose settings judge the work on HEAD.
 
@@ -1189,8 +1201,8 @@ def find_judging_project(
         repository: of `directory`.
         directory: the working directory.
         config: the path of the project file if the user named it.
-        proposed: the project of the working tree.
-        base: the approved ref; by default the ref that `find_approved_project` uses.
+        proposed_project: the project of the working tree.
+        approved_ref: the approved ref; by default the ref that `find_approved_project` uses.
 
     Returns:
         The approved project, or None if the approved history has no project file.
@@ -1200,22 +1212,22 @@ def find_judging_project(
     """
     try:
         ref, tip = (
-            resolve_approved_ref(repository, proposed, base)
-            if base
-            else find_default_tip(repository, proposed, local=True)
+            resolve_approved_ref(repository, proposed_project, approved_ref)
+            if approved_ref
+            else find_default_tip(repository, proposed_project, local=True)
         )
     except HistoryError:
-        if base or not proposed.approved:
+        if approved_ref or not proposed_project.approved:
             raise
         # This clone does not know the remote's default branch. Then the files may name the ref, and the settings at that ref judge.
-        ref, tip = resolve_approved_ref(repository, proposed)
-    judging = _read_judging_project(repository, ref, tip, directory, config) if tip else None
-    named_ref = judging.project.approved if judging else proposed.approved
-    if named_ref and not base:
+        ref, tip = resolve_approved_ref(repository, proposed_project)
+    judging_project = _read_judging_project(repository, ref, tip, directory, config) if tip else None
+    named_ref = judging_project.project.approved if judging_project else proposed_project.approved
+    if named_ref and not approved_ref:
         # The default branch names another ref, or has no project file: then the project may live on another branch.
-        ref, tip = resolve_approved_ref(repository, judging.project if judging else proposed)
-        judging = _read_judging_project(repository, ref, tip, directory, config) if tip else None
-    return judging
+        ref, tip = resolve_approved_ref(repository, judging_project.project if judging_project else proposed_project)
+        judging_project = _read_judging_project(repository, ref, tip, directory, config) if tip else None
+    return judging_project
 
 
 def _read_judging_project(

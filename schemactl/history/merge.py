@@ -1,17 +1,17 @@
 """Compare work that is not approved yet with the approved history: its changes, and the result of merging it.
 
 `read_forked` and `read_merged` are the entry points for a check and for commands that need the history after the merge;
-`merge_head_into` merges HEAD into a base with Git. The classes of files in between show the files as a merge leaves them.
+`merge_head_into` merges HEAD into the approved ref with Git. The classes of files in between show the files as a merge leaves them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import Final, NamedTuple
 
-from schemactl.core.catalog import Topic
+from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import DeclarationError, HistoryError, Problem
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
@@ -43,9 +43,9 @@ class LocalChanges(NamedTuple):
     """The differences of declarations from the approved history at the merge base.
 
     Attributes:
-        unchanged: the topics whose declaration, and every file of their definition, are unchanged since the base.
+        unchanged: the topics whose declaration, and every file of their definition, are unchanged since the merge base.
         combined: the definitions that combine files of both sides: at least one file that the work changed, and one that was approved
-            since the base. For a topic with kinds, the value is the topic with all of its kinds. The value is a problem if the definition
+            since then. For a topic with kinds, the value is the topic with all of its kinds. The value is a problem if the definition
             cannot be read, or None if no merged file declares the topic. If both sides changed a file, the file of the work counts.
     """
 
@@ -57,24 +57,44 @@ class Forked(NamedTuple):
     """The approved history, and its relation to work that is not approved yet.
 
     Attributes:
-        approved: the current history.
-        merge_base: the history at the merge base; `approved` itself when nothing was approved since.
-        history_by_commit: the history if each commit of `branch` were approved by itself, on top of `approved`; None if not requested.
+        approved_history: the current history.
+        merge_base: the history at the merge base; the current history if `is_behind` is false.
+        history_by_commit: the history if each commit of `branch` were approved by itself, on top of the approved history; None if not
+            requested.
         branch: the commits of the work; None if the work has no commits or they were not requested.
         recorded: tenant/namespace/topic of the topics that get a version by one of these commits.
     """
 
-    approved: History
+    approved_history: History
     merge_base: History
     history_by_commit: History | None = None
     branch: Branch | None = None
     recorded: frozenset[str] = frozenset()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was approved since the work began."""
+        return self.merge_base.state is not self.approved_history.state
+
+    def map_catalogs(
+        self, view: Callable[[Catalog], Catalog], view_by_commit: Callable[[Catalog], Catalog] | None = None
+    ) -> Forked:
+        """Return the same histories with the catalogs that `view` makes of theirs, and `view_by_commit` of the history by commit."""
+        approved_history = self.approved_history.with_catalog(view(self.approved_history.catalog))
+        merge_base, history_by_commit = approved_history, self.history_by_commit
+        if self.is_behind:
+            merge_base = self.merge_base.with_catalog(view(self.merge_base.catalog))
+        if history_by_commit:
+            history_by_commit = history_by_commit.with_catalog((view_by_commit or view)(history_by_commit.catalog))
+        return self._replace(
+            approved_history=approved_history, merge_base=merge_base, history_by_commit=history_by_commit
+        )
+
     def compare_with_base(self, files: Files, declared: Declared) -> LocalChanges:
         """Compare `files` and their declarations with the approved history at the merge base and now."""
-        repository, project = self.approved.repository, self.approved.project
-        state, base_state = self.approved.state, self.merge_base.state
-        merge = OwnOrApprovedFiles(repository, files, base=base_state, approved=state)
+        repository, project = self.approved_history.repository, self.approved_history.project
+        state, state_at_merge_base = self.approved_history.state, self.merge_base.state
+        merge = OwnOrApprovedFiles(repository, files, merge_base=state_at_merge_base, approved=state)
         paths_by_topic = {
             name: {topic.source.path, *declared.dependencies.get(name, ())}
             for name, topic in declared.catalog.topics.items()
@@ -83,15 +103,15 @@ class Forked(NamedTuple):
         unchanged = frozenset(
             name
             for name, paths in paths_by_topic.items()
-            if (topic_state := base_state.find_state(name.schema_id, name.domain))
+            if (topic_state := state_at_merge_base.find_state(name.schema_id, name.domain))
             and (source := declared.catalog.topics[name].source)
             and (topic_state.deleted, topic_state.path, topic_state.as_of) == (False, source.path, None)
             and not any(map(merge.is_ours, paths))
         )
-        if base_state.step == state.step and base_state.connection is state.connection:
+        if not self.is_behind:
             return LocalChanges(unchanged)
         combined: dict[TopicName, SchemaInfo | Topic | Problem | None] = {}
-        approved_paths = state.find_changed_paths(base_state)
+        approved_paths = state.find_changed_paths(state_at_merge_base)
         definitions = Definitions(merge, include=Include.of(project))
         of_both_sides = merge.list_topics_of_both_sides(paths_by_topic, approved_paths)
         redeclared = {
@@ -126,7 +146,7 @@ def read_forked(
     repository: Repository,
     project: Project,
     head: Commit | None,
-    ref: str | None = None,
+    approved_ref: str | None = None,
     *,
     by_commit: bool = False,
     progress: Progress = no_progress,
@@ -137,32 +157,34 @@ def read_forked(
         repository: of the project.
         project: whose history is read.
         head: the newest commit of the work; None if nothing was committed yet.
-        ref: the approved ref; by default the ref that the project names.
+        approved_ref: the approved ref; by default the ref that the project names.
         by_commit: whether to derive the history if every commit of the work were approved by itself.
         progress: is called with the number of commits read.
 
     Raises:
         HistoryError: as for `read_history`, or `head` and the approved history have no commit in common.
     """
-    name, tip = resolve_approved_ref(repository, project, ref)
+    ref, tip = resolve_approved_ref(repository, project, approved_ref)
     if tip is None:
-        history = History(repository, project, name, HistoryState.create())
+        history = History(repository, project, ref, HistoryState.create())
         return Forked(history, history)
     branch = read_branch(repository, head=head, tip=tip) if by_commit and head and head.id != tip.id else None
     if branch:
         changes = [change for commit in branch.commits for change in commit.changes]
         repository.fetch_later(change.blob for change in changes if has_schema_file(change))
     derivation = Derivation(repository, project, progress)
-    state = derivation.derive(tip, save=is_approved_tip(repository, project, ref, tip))
-    history = History(repository, project, name, state)
-    merge_base, base_state = _read_merge_base(repository, derivation, state, name, head=head, tip=tip)
-    base = history if merge_base.id == tip.id else History(repository, project, name, base_state)
-    forked = Forked(history, base)
+    state = derivation.derive(tip, save=is_approved_tip(repository, project, approved_ref, tip))
+    history = History(repository, project, ref, state)
+    merge_base, state_at_merge_base = _read_merge_base(repository, derivation, state, ref, head=head, tip=tip)
+    history_at_merge_base = (
+        history if merge_base.id == tip.id else History(repository, project, ref, state_at_merge_base)
+    )
+    forked = Forked(history, history_at_merge_base)
     if branch is None or not branch.commits:
         return forked._replace(branch=branch)
     state_by_commit = derivation.derive_with(state, branch.commits)
     return forked._replace(
-        history_by_commit=History(repository, project, name, state_by_commit),
+        history_by_commit=History(repository, project, ref, state_by_commit),
         branch=branch,
         recorded=state_by_commit.find_recorded_schemas(state.step),
     )
@@ -173,7 +195,7 @@ class Merged(NamedTuple):
 
     Attributes:
         history: the approved history with that work.
-        approved: the current approved history.
+        approved_history: the current approved history.
         files: the files of both sides: a file that the work did not change is as approved now.
         is_behind: whether something was approved since the work began.
         has_commits: whether something was committed since.
@@ -182,7 +204,7 @@ class Merged(NamedTuple):
     """
 
     history: History
-    approved: History
+    approved_history: History
     files: Files
     is_behind: bool
     has_commits: bool
@@ -215,22 +237,22 @@ def read_merged(
         HistoryError: Git cannot tell which schemas were approved, or the work has no commit in common with them.
         DeclarationError: the merged files cannot be read.
     """
-    name, tip = resolve_approved_ref(repository, project)
+    ref, tip = resolve_approved_ref(repository, project)
     head, merge_base = repository.commit("HEAD"), tip
     derivation = Derivation(repository, project, progress)
     if tip is None:
-        state = base_state = HistoryState.create()
+        state = state_at_merge_base = HistoryState.create()
     else:
-        state = base_state = derivation.derive(tip, save=True)
-    approved_history = History(repository, project, name, state)
+        state = state_at_merge_base = derivation.derive(tip, save=True)
+    approved_history = History(repository, project, ref, state)
     merged_state = state
     if tip and head and head.id != tip.id:
-        merge_base, base_state = _read_merge_base(repository, derivation, state, name, head=head, tip=tip)
+        merge_base, state_at_merge_base = _read_merge_base(repository, derivation, state, ref, head=head, tip=tip)
         if by_commit and (branch := read_branch(repository, head=head, tip=tip)).commits:
             merged_state = derivation.derive_with(state, branch.commits)
 
     # The files of the working tree that differ from the approved ones become one more commit.
-    files = OwnOrApprovedFiles(repository, here, base=base_state, approved=state)
+    files = OwnOrApprovedFiles(repository, here, merge_base=state_at_merge_base, approved=state)
     paths = {*here.paths(), project.path, project.waivers}
     paths |= {path for path in state.paths() if in_roots(path, project, previous=True)}
     made_of = {
@@ -248,7 +270,7 @@ def read_merged(
     if changes:
         pending = Commit("0" * 40, tip.time_s if tip else 0, "content that is not approved yet")
         merged_state = derivation.derive_with(merged_state, [LoggedCommit(pending, changes, ())])
-    history = approved_history if merged_state is state else History(repository, project, name, merged_state)
+    history = approved_history if merged_state is state else History(repository, project, ref, merged_state)
     broken = declared.broken if declared else ()
     known_names, known_paths = {entry.name for entry in broken}, {entry.path for entry in broken}
     if problems := [
@@ -280,9 +302,9 @@ def _list_changes(
 
 
 def _read_merge_base(
-    repository: Repository, derivation: Derivation, state: HistoryState, name: str, *, head: Commit | None, tip: Commit
+    repository: Repository, derivation: Derivation, state: HistoryState, ref: str, *, head: Commit | None, tip: Commit
 ) -> tuple[Commit, HistoryState]:
-    """Find the merge base of `head` and the approved history `name` up to `tip`, and the state there.
+    """Find the merge base of `head` and the approved history of `ref` up to `tip`, and the state there.
 
     Raises:
         HistoryError: the two have no commit in common.
@@ -292,7 +314,7 @@ def _read_merge_base(
     merge_base = repository.merge_base(head, tip)
     if merge_base is None:
         raise HistoryError(
-            f"{head.short} and {name} have no commit in common, so the changes here are unknown",
+            f"{head.short} and {ref} have no commit in common, so the changes here are unknown",
             fix="name the ref that this branch started from, with `check --base` or as `approved:` in the project file",
         )
     if merge_base.id == tip.id:
@@ -406,11 +428,13 @@ class OwnOrApprovedFiles:
     Git's ids show which files the work changed. Converted line ends count as a change: then the file of the work counts.
     """
 
-    def __init__(self, repository: Repository, files: Files, *, base: HistoryState, approved: HistoryState) -> None:
+    def __init__(
+        self, repository: Repository, files: Files, *, merge_base: HistoryState, approved: HistoryState
+    ) -> None:
         if not isinstance(files, GitFiles | HashedFiles):
             files = HashedFiles(files, repository.object_format)
         self._files = files
-        self._base = base
+        self._merge_base = merge_base
         self._approved = approved
         self._approved_files = StepFiles(repository, approved)
         self._is_ours: dict[str, bool] = {}
@@ -420,10 +444,10 @@ class OwnOrApprovedFiles:
         if path not in self._is_ours:
             if is_folder(path):
                 folder = path.removesuffix("/")
-                paths = {*self._files.below(folder), *self._base.below(folder)}
+                paths = {*self._files.below(folder), *self._merge_base.below(folder)}
                 self._is_ours[path] = any(map(self.is_ours, paths))
             else:
-                self._is_ours[path] = self._base.entry(path) != self._files.entry(path)
+                self._is_ours[path] = self._merge_base.entry(path) != self._files.entry(path)
         return self._is_ours[path]
 
     def paths(self) -> Iterable[str]:
@@ -487,11 +511,11 @@ class LineMergedFiles:
     """
 
     def __init__(
-        self, repository: Repository, here: CommitFiles | HashedFiles, *, base: CommitFiles, tip: CommitFiles
+        self, repository: Repository, here: CommitFiles | HashedFiles, *, merge_base: CommitFiles, tip: CommitFiles
     ) -> None:
         self._repository = repository
         self._here = here
-        self._base = base
+        self._merge_base = merge_base
         self._tip = tip
 
     def paths(self) -> Iterable[str]:
@@ -509,7 +533,7 @@ class LineMergedFiles:
 
     def read(self, path: str) -> bytes:
         """Return the content of the file (see `declare.Files`)."""
-        sides = (self._here, self._base, self._tip)
+        sides = (self._here, self._merge_base, self._tip)
         entries = [side.entry(path) for side in sides]
         if len({*entries}) == len(sides) and all(side.kind(path) == "file" for side in sides):
             ours, base, theirs = (read_bytes(side, path) for side in sides)
@@ -517,22 +541,24 @@ class LineMergedFiles:
         return self._select_side(path).read(path)
 
     def _select_side(self, path: str) -> Files:
-        return self._tip if self._here.entry(path) == self._base.entry(path) else self._here
+        return self._tip if self._here.entry(path) == self._merge_base.entry(path) else self._here
 
 
 class BroughtFiles:
     """Files of any name that the work did not change, with the contents that they have after the merge."""
 
-    def __init__(self, repository: Repository, here: HashedFiles, base: Commit | None, tip: Commit | None) -> None:
+    def __init__(
+        self, repository: Repository, here: HashedFiles, merge_base: Commit | None, tip: Commit | None
+    ) -> None:
         self._here = here
-        self._base = CommitFiles(repository, base)
+        self._merge_base = CommitFiles(repository, merge_base)
         self._tip = CommitFiles(repository, tip)
         self._format = repository.object_format
-        self._is_behind = base != tip
+        self._is_behind = merge_base != tip
 
     def has(self, path: str, content: bytes | None) -> bool:
         """Return whether the merge, without changes of the work, leaves `content` (None for a missing file) at `path`, relative to the top level."""
-        if not self._is_behind or self._here.entry(path) != self._base.entry(path):
+        if not self._is_behind or self._here.entry(path) != self._merge_base.entry(path):
             return False
         expected_entry = None if content is None else Entry("file", blob_id(content, self._format))
         return self._tip.entry(path) == expected_entry
@@ -554,15 +580,15 @@ class ProposedMerge(NamedTuple):
         return history
 
 
-def merge_head_into(repository: Repository, project: Project, base: str) -> ProposedMerge:
-    """Merge HEAD into the ref `base` with Git, as a squash.
+def merge_head_into(repository: Repository, project: Project, approved_ref: str) -> ProposedMerge:
+    """Merge HEAD into `approved_ref` with Git, as a squash.
 
     It writes objects, as `git merge-tree` does, but no ref and no file; the same work gives the same commit.
 
     Raises:
         HistoryError: the ref does not exist, nothing was committed, or the two conflict.
     """
-    base_name, tip = resolve_approved_ref(repository, project, base)
+    ref, tip = resolve_approved_ref(repository, project, approved_ref)
     head = repository.commit("HEAD")
     if head is None or tip is None:
         raise HistoryError("--base plans for commits, and there is no commit here yet")
@@ -584,10 +610,10 @@ def merge_head_into(repository: Repository, project: Project, base: str) -> Prop
         if failure.status != 1:
             raise
         raise HistoryError(
-            f"{head.short} cannot be merged into {base_name}: they conflict",
-            fix=f"`git merge {quote(base_name)}`, resolve the conflicts, and commit",
+            f"{head.short} cannot be merged into {ref}: they conflict",
+            fix=f"`git merge {quote(ref)}`, resolve the conflicts, and commit",
         ) from failure
-    message = f"{head.short} merged into {base_name}"
+    message = f"{head.short} merged into {ref}"
     roles = {f"GIT_{role}_{key}": _AUTHOR for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
     dates = {f"GIT_{role}_DATE": f"@{tip.time_s} +0000" for role in ("AUTHOR", "COMMITTER")}
     tree_id = tree.decode().strip()

@@ -182,21 +182,21 @@ def apply_target(
 
 
 def read_numbers_of_target(
-    target: Target, project: Project, repository: Repository, approved: History
+    target: Target, project: Project, repository: Repository, approved_history: History
 ) -> TargetNumbers | None:
     """Read the numbers file of `target` at the tip of the full approved history, or return None if there is no such file.
 
     Raises:
         DeclarationError: the numbers file has problems; it lists all of them.
     """
-    tip = approved.full_history.tip
+    tip = approved_history.full_history.tip
     return None if tip is None else read_numbers(CommitFiles(repository, tip), project, target)
 
 
 def expect_agreement(records: Iterable[TargetNumbers], declared: Catalog, forked: Forked) -> None:
     """Raise DeclarationError if a numbers file contradicts Git."""
-    histories = [forked.approved.catalog, *([forked.history_by_commit.catalog] if forked.history_by_commit else [])]
-    if problems := contradictions(records, declared, histories):
+    histories = [forked.approved_history, *([forked.history_by_commit] if forked.history_by_commit else [])]
+    if problems := contradictions(records, declared, [history.catalog for history in histories]):
         raise DeclarationError(problems)
 
 
@@ -228,7 +228,7 @@ def renumber_for_target(
 
     `note` is called for versions that cannot be compared.
     """
-    approved_catalog = forked.approved.catalog
+    approved_catalog = forked.approved_history.catalog
     for name, recorded in sorted(record.topics.items()):
         for entry in recorded.entries.values():
             if entry.foreign and not entry.deleted and not _is_comparable(entry.foreign):
@@ -237,20 +237,14 @@ def renumber_for_target(
                     "does not parse"
                 )
 
-    def renumber(history: History) -> History:
-        return history.with_catalog(with_target_numbers(history.catalog, record, approved_catalog))
+    def renumber(catalog: Catalog) -> Catalog:
+        return with_target_numbers(catalog, record, approved_catalog)
 
-    approved = renumber(forked.approved)
-    merge_base = approved if forked.merge_base is forked.approved else renumber(forked.merge_base)
-    history_by_commit = renumber(forked.history_by_commit) if forked.history_by_commit else None
-    return (
-        replace(declared, catalog=with_target_numbers(declared.catalog, record, approved_catalog)),
-        forked._replace(approved=approved, merge_base=merge_base, history_by_commit=history_by_commit),
-    )
+    return replace(declared, catalog=renumber(declared.catalog)), forked.map_catalogs(renumber)
 
 
-def with_target_numbers(catalog: Catalog, numbers: TargetNumbers, approved: Catalog) -> Catalog:
-    """Return `catalog` with the version lists that the target of `numbers` has after all approved versions are applied.
+def with_target_numbers(catalog: Catalog, numbers: TargetNumbers, approved_catalog: Catalog) -> Catalog:
+    """Return `catalog` with the version lists that the target of `numbers` has after all versions of `approved_catalog` are applied.
 
     A number taken by a deletion is a tombstone. Pinned reader versions and the versions of clients get the target's numbers as
     well. A definition that does not parse is omitted.
@@ -260,7 +254,7 @@ def with_target_numbers(catalog: Catalog, numbers: TargetNumbers, approved: Cata
         topic = catalog.topics.get(name)
         if topic is None or name not in numbers.topics:
             return topic
-        approved_versions = approved.versions(name)
+        approved_versions = approved_catalog.versions(name)
         on_target = target_versions(replace(topic, versions=approved_versions), numbers)
 
         def renumber(reader: int | Literal["latest"]) -> int | Literal["latest"]:
@@ -290,20 +284,24 @@ def _list_versions(topic: Topic, numbers: TargetNumbers) -> tuple[SchemaVersion,
     return assign_kinds(versions, topic)
 
 
-def _renumber_client(client: Client, on_target: Sequence[TargetVersion], approved: Sequence[SchemaVersion]) -> Client:
+def _renumber_client(
+    client: Client, on_target: Sequence[TargetVersion], approved_versions: Sequence[SchemaVersion]
+) -> Client:
     if client.versions is None:
         return client
-    first, last = (_to_target_number(number, on_target, approved) for number in client.versions)
+    first, last = (_to_target_number(number, on_target, approved_versions) for number in client.versions)
     return replace(client, versions=(first, last))
 
 
-def _to_target_number(number: int, on_target: Sequence[TargetVersion], approved: Sequence[SchemaVersion]) -> int:
+def _to_target_number(
+    number: int, on_target: Sequence[TargetVersion], approved_versions: Sequence[SchemaVersion]
+) -> int:
     """Return the target's number for a version number of Git, which may follow all approved ones."""
     if not on_target:
         return number
     target_version_number = target_number(on_target, number)
     if target_version_number is None:
-        return on_target[-1].number + 1 + number - len(approved)
+        return on_target[-1].number + 1 + number - len(approved_versions)
     return target_version_number
 
 

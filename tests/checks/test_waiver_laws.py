@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.checks.check import check
+from schemactl.checks.check import check_catalog
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Comparison
 from schemactl.checks.waivers import WaiverFile, apply_waivers
@@ -67,8 +67,8 @@ def draw_change(draw: st.DrawFn) -> tuple[Comparison, CheckReport]:
         approved[name] = Topic(name, older[-1], versions, policies)
         target[name] = Topic(name, newest, policies=policies)
     comparison = Comparison(Catalog(topics=target), Catalog(topics=approved), Project())
-    return comparison, check(
-        comparison.declared, approved=comparison.approved, project=comparison.project, history_label="main"
+    return comparison, check_catalog(
+        comparison.declared, approved_catalog=comparison.approved, project=comparison.project, history_label="main"
     )
 
 

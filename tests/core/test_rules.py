@@ -32,7 +32,7 @@ import pytest
 import yaml
 from scratch import Scratch
 
-from schemactl.checks.check import check
+from schemactl.checks.check import check_catalog
 from schemactl.checks.check_report import make_undecided_report
 from schemactl.checks.checked_files import CheckRequest
 from schemactl.checks.lint import apply_harmless_edits, lint
@@ -164,7 +164,7 @@ def test_check_finds_exactly_this_in_catalogs_from_elsewhere(case: Case) -> None
     versions = tuple(SchemaVersion(number, make_info(definition)) for number, definition in enumerate(case["existing"]))
     approved = Catalog(topics={name: Topic(name, versions[-1].info, versions)} if versions else {})
     target = Catalog(topics={name: Topic(name, make_info(case["new"]))})
-    report = check(target, approved=approved, project=Project(), history_label="a registry")
+    report = check_catalog(target, approved_catalog=approved, project=Project(), history_label="a registry")
     assert [to_expectation(finding) for finding in report.findings] == [
         with_defaults(finding) for finding in case["expect"]
     ]
