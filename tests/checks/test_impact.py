@@ -151,17 +151,36 @@ def test_a_renamed_field_is_followed_into_what_it_holds() -> None:
     ]
 
 
-def read_former_names(reader: SchemaInfo, *older: SchemaInfo) -> dict[str, tuple[str, ...]]:
+A, B, C = order(make_field("a", "int")), order(make_field("b", "int", "a")), order(make_field("c", "int", "b"))
+FORMER_NAMES: dict[str, tuple[list[SchemaInfo], dict[str, tuple[str, ...]]]] = {
+    "they are followed through every version": ([C, B, A], {"c": ("b", "a")}),
+    "a version in between is missing": ([C, A], {"c": ("b",)}),
+    "another column has the name now": (
+        [order(make_field("c", "int", "b"), make_field("a", "int")), B, A], {"c": ("b",)},
+    ),
+    "they are found at every depth": (
+        [
+            order(
+                make_field("items", {"type": "array", "items": record(make_field("sku", "string", "article"), name="Line")}),
+                make_field(
+                    "places", ["null", {"type": "map", "values": record(make_field("zip", "string", "postcode"), name="Place")}]
+                ),
+                make_field("choice", ["string", record(make_field("x", "int", "y"), name="Choice")]),
+            )
+        ],
+        {"items.element.sku": ("article",), "places.value.zip": ("postcode",), "choice.member1.x": ("y",)},
+    ),
+}  # fmt: skip
+"""The versions of a topic, newest first, and the former names of the columns of the newest version."""
+
+
+@pytest.mark.parametrize(("versions", "expected"), FORMER_NAMES.values(), ids=FORMER_NAMES)
+def test_columns_have_the_names_that_they_had_before(
+    versions: list[SchemaInfo], expected: dict[str, tuple[str, ...]]
+) -> None:
+    reader, *older = versions
     names_by_path = former_names(reader, older, StructOptions(), Release.R4_0)
-    return {".".join(path): names for path, names in names_by_path.items()}
-
-
-def test_former_names_are_followed_through_every_version() -> None:
-    first, second = order(make_field("a", "int")), order(make_field("b", "int", "a"))
-    assert read_former_names(order(make_field("c", "int", "b")), second, first) == {"c": ("b", "a")}
-    assert read_former_names(order(make_field("c", "int", "b")), first) == {"c": ("b",)}
-    # Another column has the name `a` now.
-    assert read_former_names(order(make_field("c", "int", "b"), make_field("a", "int")), second, first) == {"c": ("b",)}
+    assert {".".join(path): names for path, names in names_by_path.items()} == expected
 
 
 def make_items(*fields: Any) -> SchemaInfo:
@@ -228,21 +247,6 @@ def test_a_rewrite_names_the_column_that_took_the_name() -> None:
     assert describe_change(change).startswith("amount is now called total.")
 
 
-def test_former_names_are_found_at_every_depth() -> None:
-    line = record(make_field("sku", "string", "article"), name="Line")
-    places = {"type": "map", "values": record(make_field("zip", "string", "postcode"), name="Place")}
-    new = order(
-        make_field("items", {"type": "array", "items": line}),
-        make_field("places", ["null", places]),
-        make_field("choice", ["string", record(make_field("x", "int", "y"), name="Choice")]),
-    )
-    assert read_former_names(new) == {
-        "items.element.sku": ("article",),
-        "places.value.zip": ("postcode",),
-        "choice.member1.x": ("y",),
-    }
-
-
 def test_in_protobuf_a_field_is_its_number() -> None:
     head = 'syntax = "proto3"; package web; message Click { Page page = 2; repeated Page seen = 3;'
     texts = [
@@ -260,11 +264,6 @@ def test_in_protobuf_a_field_is_its_number() -> None:
     ]
 
 
-def test_a_pointer_leads_into_the_value_of_a_pair() -> None:
-    pair = key_value.join(key=TEXT, value=order(make_field("no", "long", "id")), encoding="INLINE")
-    assert Pointers(pair, Release.R4_0, StructOptions()).find(("value", "no")) == "/value/fields/0"
-
-
 def test_what_has_no_columns_has_no_impact() -> None:
     external, one = SchemaInfo(SchemaType.EXTERNAL), order(make_field("a", "int"))
     assert compute_impact(external, one, generate=GENERATE, release=Release.R4_0) is None
@@ -280,17 +279,27 @@ def test_the_release_of_spark_decides_on_times() -> None:
     assert describe_change(later.changes[0]).startswith("at goes from bigint to time(6). Rewrite these tables")
 
 
-def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one() -> None:
-    line = record(make_field("sku", ["null", "string", "int"]), name="Line")
-    info = order(make_field("id", "int"), make_field("items", ["null", {"type": "array", "items": line}]))
-    for path, expected in {
-        ("items",): "/fields/1",
-        ("items", "element", "sku"): "/fields/1/type/1/items/fields/0",
-        ("items", "element", "sku", "member1"): "/fields/1/type/1/items/fields/0/type/2",
-        ("items", "element", "gone"): "/fields/1/type/1/items",
-        ("gone",): "",
-    }.items():
-        assert Pointers(info, Release.R4_0, StructOptions()).find(path) == expected
+LINE = record(make_field("sku", ["null", "string", "int"]), name="Line")
+LINES = order(make_field("id", "int"), make_field("items", ["null", {"type": "array", "items": LINE}]))
+POINTERS: dict[str, tuple[SchemaInfo, tuple[str, ...], str]] = {
+    "a field": (LINES, ("items",), "/fields/1"),
+    "a field of the records of an array": (LINES, ("items", "element", "sku"), "/fields/1/type/1/items/fields/0"),
+    "a member of a union": (LINES, ("items", "element", "sku", "member1"), "/fields/1/type/1/items/fields/0/type/2"),
+    "the part before a field that is gone": (LINES, ("items", "element", "gone"), "/fields/1/type/1/items"),
+    "the definition of a field that is gone": (LINES, ("gone",), ""),
+    "a field of the value of a pair": (
+        key_value.join(key=TEXT, value=order(make_field("no", "long", "id")), encoding="INLINE"),
+        ("value", "no"), "/value/fields/0",
+    ),
+}  # fmt: skip
+"""A definition, the path of a column, and the pointer."""
+
+
+@pytest.mark.parametrize(("info", "path", "pointer"), POINTERS.values(), ids=POINTERS)
+def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one(
+    info: SchemaInfo, path: tuple[str, ...], pointer: str
+) -> None:
+    assert Pointers(info, Release.R4_0, StructOptions()).find(path) == pointer
 
 
 def test_a_definition_made_to_exhaust_is_rejected_in_bounded_work() -> None:
@@ -331,32 +340,36 @@ def field_in(part: Any) -> Any:
     return make_field("s", {"type": "record", "name": "S", "fields": [part]})
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "statement"),
-    [
-        ([make_field("note", "string")], [make_field("note", "string"), make_field("n", ["null", "int"])], None),
-        ([make_field("note", "string")], [make_field("n", "int")], None),
-        ([make_field("note", "string")], [make_field("note", ["null", "string"])], None),
-        (
-            [make_field("note", "string")],
-            [make_field("text", "string", "note")],
-            "EXCEPT (`note`), `note` AS `text` FROM",
-        ),
-        ([make_field("q", "int")], [make_field("q", "long")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `q` FROM"),
-        ([make_field("q", "int")], [make_field("r", "long", "q")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `r` FROM"),
-        (
-            [make_field("a", "int"), make_field("b", "float"), make_field("c", "string")],
-            [make_field("x", "int", "a"), make_field("b", "double"), make_field("d", "string")],
-            "EXCEPT (`a`, `b`), `a` AS `x`, CAST(`b` AS double) AS `b` FROM",
-        ),
-        ([field_in(make_field("a", "int"))], [field_in(make_field("b", "int", "a"))], ""),
-        (
-            [field_in(make_field("a", "int")), make_field("q", "int")],
-            [field_in(make_field("a", "long")), make_field("q", "long")],
-            "",
-        ),
-    ],
-)
+NOTE = make_field("note", "string")
+STATEMENTS: dict[str, tuple[list[Any], list[Any], str | None]] = {
+    "a new column": ([NOTE], [NOTE, make_field("n", ["null", "int"])], None),
+    "a column in place of another": ([NOTE], [make_field("n", "int")], None),
+    "a column that may be null": ([NOTE], [make_field("note", ["null", "string"])], None),
+    "a renamed column": ([NOTE], [make_field("text", "string", "note")], "EXCEPT (`note`), `note` AS `text` FROM"),
+    "a wider column": (
+        [make_field("q", "int")], [make_field("q", "long")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `q` FROM",
+    ),
+    "a wider column with another name": (
+        [make_field("q", "int")], [make_field("r", "long", "q")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `r` FROM",
+    ),
+    "several columns": (
+        [make_field("a", "int"), make_field("b", "float"), make_field("c", "string")],
+        [make_field("x", "int", "a"), make_field("b", "double"), make_field("d", "string")],
+        "EXCEPT (`a`, `b`), `a` AS `x`, CAST(`b` AS double) AS `b` FROM",
+    ),
+    "a renamed field of a column has no statement": (
+        [field_in(make_field("a", "int"))], [field_in(make_field("b", "int", "a"))], "",
+    ),
+    "a wider field of a column has no statement for any column": (
+        [field_in(make_field("a", "int")), make_field("q", "int")],
+        [field_in(make_field("a", "long")), make_field("q", "long")],
+        "",
+    ),
+}  # fmt: skip
+"""Old and new fields, and the statement that rewrites a Delta table: empty if there is none, None if the change does not stop a landing."""
+
+
+@pytest.mark.parametrize(("old", "new", "statement"), STATEMENTS.values(), ids=STATEMENTS)
 def test_what_stops_a_landing_into_delta_has_the_command_and_the_statement(
     old: list[Any], new: list[Any], statement: str | None
 ) -> None:
