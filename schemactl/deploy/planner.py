@@ -5,8 +5,9 @@ The same input always gives the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from shlex import quote
 from typing import cast
 
@@ -117,20 +118,20 @@ def make_plan(
         if name not in approved.topics:
             raise UsageError(f"{name} cannot be deleted, because the approved history never declared it")
 
-    planner = Planner(registry_state, approved, origin, permissions, waivers, numbers)
-    planner.compute(planner.approved)
-    plan = planner.build_plan()
+    inputs = PlanInputs(registry_state, approved, origin, permissions, waivers, numbers)
+    run = compute_run(partial(PlanRun, inputs), inputs.applicable)
+    plan = run.build_plan()
     if waiting := awaited(plan):
-        planner.refuse_waiting_topics(waiting)
-        if planner.find_relaxed_namespaces():
-            planner.compute(planner.approved)
-        plan = planner.build_plan()
+        run.refuse_waiting_topics(waiting)
+        if run.find_relaxed_namespaces():
+            run = compute_run(partial(PlanRun, replace(inputs, waiting=waiting)), inputs.applicable)
+        plan = run.build_plan()
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft, and `apply` skips drafts")
         for name, topic in approved.topics.items()
         if is_draft(topic)
     ]
-    notes = sorted([*planner.find_notes(plan.number_mismatches), *drafts], key=lambda note: (note.name, note.kind))
+    notes = sorted([*run.find_notes(plan.number_mismatches), *drafts], key=lambda note: (note.name, note.kind))
     return replace(plan, notes=tuple(notes))
 
 
@@ -151,49 +152,75 @@ class PredictedUploads:
     rejected: Rejected | None
 
 
-class Planner(PredictedState):
-    """Computes the steps from the state of a registry to a catalog, and the refusals of everything that is left out.
-
-    Each computation begins with `start`. As a `PredictedState`, the planner is the state of the registry after the steps so far.
+@dataclass(frozen=True)
+class PlanInputs:
+    """The input of a plan, from which every run starts.
 
     Attributes:
-        registry_state: the state of the registry.
-        approved: the approved history without drafts.
+        registry_state, approved, origin, permissions, waivers, numbers: see `make_plan`.
+        waiting: the topics that wait for another target.
+        uploads: the uploads that were predicted so far: several runs need the same predictions.
+    """
+
+    registry_state: RegistryState
+    approved: Catalog
+    origin: Origin
+    permissions: Permissions
+    waivers: WaiversAt
+    numbers: TargetNumbers | None
+    waiting: Mapping[TopicName, Awaited] = field(default_factory=dict)
+    uploads: dict[_UploadKey, PredictedUploads] = field(default_factory=dict)
+
+    @cached_property
+    def applicable(self) -> Catalog:
+        """The approved history without drafts."""
+        return select_applicable(self.approved)
+
+
+def compute_run(make_run: Callable[[Catalog], PlanRun], target: Catalog) -> PlanRun:
+    """Return the run with the steps to `target`, of which no namespace becomes less strict for a topic that is left out.
+
+    Such a namespace keeps its policies, and topics that need the new policies are left out as well: the less strict part of a change is
+    never applied without the rest.
+    """
+    run = make_run(target)
+    run.compute()
+    refused = {refusal.name for refusal in run.refusals}
+    unchanged: dict[NamespaceName, list[TopicName]] = {}
+    while relaxed := run.find_relaxed_namespaces():
+        unchanged |= relaxed
+        namespaces = {
+            name: replace(namespace, policies=Policies()) if name in unchanged else namespace
+            for name, namespace in target.namespaces.items()
+        }
+        former = {name: policies for name, policies in target.former.items() if name not in unchanged}
+        run = make_run(replace(target, namespaces=namespaces, former=former))
+        run.compute()
+    run.refuse_less_strict_policies(unchanged, refused)
+    return run
+
+
+class PlanRun:
+    """Computes the steps from the state of a registry to a catalog, and the refusals of everything that is left out.
+
+    Attributes:
+        inputs: the input of the plan.
+        commands: the commands that messages name.
         target: the catalog that the steps lead to: the approved history without the namespaces in `closed`, and without policies that would
             become less strict for topics that are left out.
-        covered_state: the part of `registry_state` that the steps can change: the topics of the target, without the namespaces in `closed`.
+        covered_state: the part of the registry's state that the steps can change: the topics of the target, without the namespaces in `closed`.
+        predicted: the state of the registry after the steps so far.
         closed: the namespaces without steps.
-        waiting: the topics that wait for another target.
         changes: the differences between `covered_state` and `target`.
         steps: the steps so far.
         refusals: the topics and policies that are left out.
         losses: the refusals of settings that could lose messages.
     """
 
-    def __init__(
-        self,
-        registry_state: RegistryState,
-        approved: Catalog,
-        origin: Origin,
-        permissions: Permissions,
-        waivers: WaiversAt,
-        numbers: TargetNumbers | None,
-    ) -> None:
-        self.registry_state = registry_state
-        self.approved = select_applicable(approved)
-        self.origin = origin
-        self.commands = refusals.CommandTexts(origin)
-        self.permissions = permissions
-        self.waiting: Mapping[TopicName, Awaited] = {}
-        self.numbers = numbers
-        self._waivers = waivers
-        self._declared_namespaces = approved.namespaces.keys()
-        # Several computations of one plan need the same predictions.
-        self._uploads: dict[_UploadKey, PredictedUploads] = {}
-
-    def start(self, target: Catalog) -> None:
-        """Start from the state of the registry, without steps, and with `target` as the catalog to reach."""
-        state, cluster = self.registry_state, self.origin.cluster
+    def __init__(self, inputs: PlanInputs, target: Catalog) -> None:
+        self.inputs = inputs
+        self.commands = refusals.CommandTexts(inputs.origin)
+        state, cluster = inputs.registry_state, inputs.origin.cluster
         # Namespaces that are, and stay, only on other clusters.
         clusters_elsewhere = {
             name: namespace.clusters
@@ -219,31 +246,33 @@ class Planner(PredictedState):
             if name.namespace_name in self.closed and not topic.deleted
         ]
         self.losses: list[PlanRefusal] = []  # they skip no other step: a plan with such a refusal is not applied at all
-        super().__init__(
+        self.predicted = PredictedState(
             dict(registered.namespaces),
             dict(registered.topics),
             {topic.name.schema_id: topic.versions for topic in registered.topics.values()},
             set(state.missing_tenants),
         )
 
-    def compute(self, target: Catalog) -> None:
-        """Compute the steps to `target`, of which no namespace becomes less strict for a topic that is left out.
+    def compute(self) -> None:
+        """Compute the steps and the refusals."""
+        self.add_changes()
+        self.refuse_scalable_topics()
+        self.refusals += refusals.refuse_undeclared_namespaces(
+            self.target.topics.values(), self.inputs.approved.namespaces, self.inputs.origin
+        )
+        self.refuse_waiting_topics(self.inputs.waiting)
 
-        Such a namespace keeps its policies, and topics that need the new policies are left out as well: the less strict part of a change is
-        never applied without the rest.
+    def refuse_waiting_topics(self, waiting: Mapping[TopicName, Awaited]) -> None:
+        """Leave out topics that wait for another target."""
+        self.refusals += refusals.refuse_waiting_topics(waiting, self.commands)
+
+    def refuse_less_strict_policies(
+        self, unchanged: Mapping[NamespaceName, list[TopicName]], refused: Collection[NamespaceName | TopicName]
+    ) -> None:
+        """Explain that namespaces keep their policies, each because of its topics in `unchanged`.
+
+        Topics other than `refused` are left out only because they need the new policies.
         """
-        self.compute_steps(target)
-        refused = {refusal.name for refusal in self.refusals}
-        unchanged: dict[NamespaceName, list[TopicName]] = {}
-        while relaxed := self.find_relaxed_namespaces():
-            unchanged |= relaxed
-            namespaces = {
-                name: replace(namespace, policies=Policies()) if name in unchanged else namespace
-                for name, namespace in target.namespaces.items()
-            }
-            former = {name: policies for name, policies in target.former.items() if name not in unchanged}
-            self.compute_steps(replace(target, namespaces=namespaces, former=former))
-
         for index, refusal in enumerate(self.refusals):
             if isinstance(refusal.name, TopicName) and refusal.name not in refused:
                 namespace = refusal.name.namespace_name
@@ -256,41 +285,14 @@ class Planner(PredictedState):
             )
             self.refusals.append(PlanRefusal(namespace, message, self._advise_to_skip(names)))
 
-    def compute_steps(self, target: Catalog) -> None:
-        """Compute the steps to `target`, and the refusals."""
-        self.start(target)
-        self.add_changes()
-        self.refuse_scalable_topics()
-        self.refusals += refusals.refuse_undeclared_namespaces(
-            self.target.topics.values(), self._declared_namespaces, self.origin
-        )
-        self.refuse_waiting_topics(self.waiting)
-
-    def refuse_waiting_topics(self, waiting: Mapping[TopicName, Awaited]) -> None:
-        """Leave out topics that wait for another target, also when the steps are computed again."""
-        self.waiting = waiting
-        self.refusals += refusals.refuse_waiting_topics(waiting, self.commands)
-
-    def build_catalog(self) -> Catalog:
-        """Return the state as a catalog."""
-        topics = {}
-        for name, topic in self.topics.items():
-            versions = self.versions.get(name.schema_id, ())
-            if versions is topic.versions:
-                topics[name] = topic
-                continue
-            current = get_live_versions(versions)
-            topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
-        return Catalog(self.namespaces, topics)
-
     def add(self, step: Step) -> None:
         """Add a step, whose effect all later steps can rely on."""
         self.steps.append(step)
-        step.predict(self)
+        step.predict(self.predicted)
 
     def get_strategy(self, name: TopicName) -> CompatibilityStrategy:
         """Return the strategy in force for uploads to the topic."""
-        topic, namespace = self.topics.get(name), self.namespaces.get(name.namespace_name)
+        topic, namespace = self.predicted.topics.get(name), self.predicted.namespaces.get(name.namespace_name)
         own = find_strategy(topic.policies if topic else None, namespace.policies if namespace else None)
         return own or self.covered_state.default_strategies[name.namespace_name]
 
@@ -303,16 +305,18 @@ class Planner(PredictedState):
         for change in self.changes:
             match change:
                 case NamespaceAdded(name):
-                    if name.tenant in self.missing_tenants:
+                    if name.tenant in self.predicted.missing_tenants:
                         self.add(CreateTenant(name))
-                        if not self.permissions.create_tenants:
+                        if not self.inputs.permissions.create_tenants:
                             topics = self.target.topics.values()
                             self.refusals += refusals.refuse_undeclared_tenant(name, topics, self.commands)
                     self.add(CreateNamespace(name))
                 case PoliciesChanged(name, before, after):
                     self._add_policies(SetPolicies(name, before, after))
                 case PoliciesUndeclared(name, before, last):
-                    if step := make_reset(name, before, last, namespaces=self.namespaces, state=self.covered_state):
+                    if step := make_reset(
+                        name, before, last, namespaces=self.predicted.namespaces, state=self.covered_state
+                    ):
                         self._add_policies(step)
                 case TopicAdded(name, topic):
                     self.add(CreateTopic(name, topic.partitions))
@@ -323,10 +327,10 @@ class Planner(PredictedState):
                 case GenerationBegins(name, number):
                     self._begin_generation(name, number)
                 case VersionsMissing(name, missing) if not lacks_newest_generation(
-                    self.list_versions(name), self.target.versions(name)
+                    self.predicted.list_versions(name), self.target.versions(name)
                 ):
                     retained = self.covered_state.retained.get(name)
-                    if retained and not self.list_versions(name):
+                    if retained and not self.predicted.list_versions(name):
                         self.refusals.append(refusals.refuse_lost_schemas(name, retained, self.commands))
                     else:
                         self.register(name, missing)
@@ -335,17 +339,17 @@ class Planner(PredictedState):
                         name, self._drop_twin_versions(name, unknown), self.commands
                     )
                 case SchemaRemoved(name):
-                    current = find_deletable_versions(self.target, name, self.list_versions(name))
-                    is_forced = name in self.permissions.force_delete
-                    if not current or not (is_forced or name in self.permissions.delete):
+                    current = find_deletable_versions(self.target, name, self.predicted.list_versions(name))
+                    is_forced = name in self.inputs.permissions.force_delete
+                    if not current or not (is_forced or name in self.inputs.permissions.delete):
                         continue
                     retained = self.covered_state.retained.get(name, "")
-                    if retained and name not in self.permissions.unreadable:
+                    if retained and name not in self.inputs.permissions.unreadable:
                         self.refusals.append(refusals.refuse_deletion(name, retained, self.commands, force=is_forced))
                         continue
                     numbers = tuple(version.number for version in current)
                     deletion = DeleteSchema(name, numbers, is_forced, bool(retained))
-                    deletion.predict(self)
+                    deletion.predict(self.predicted)
                     deletions.append(deletion)
         self.steps += deletions
 
@@ -353,7 +357,7 @@ class Planner(PredictedState):
         """Yield the differences that remain after all steps, `number_mismatches` among them."""
         rejected = {refusal.name for refusal in self.refusals}
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in number_mismatches}
-        for change in find_changes(self.build_catalog(), self.target) if self.steps else self.changes:
+        for change in find_changes(self.predicted.build_catalog(), self.target) if self.steps else self.changes:
             match change:
                 case TextDiffers(name) if name not in rejected:
                     of_kind = f" of {change.kind}" if change.kind else ""
@@ -370,7 +374,9 @@ class Planner(PredictedState):
                         yield PlanNote(name, PlanNoteKind.NOT_STORED, message)
                 case VersionsMissing(name, versions) if name not in rejected:
                     stored = VersionList(
-                        self.versions[name.schema_id], self.origin.release, checker_changes=self.origin.checkers
+                        self.predicted.versions[name.schema_id],
+                        self.inputs.origin.release,
+                        checker_changes=self.inputs.origin.checkers,
                     )
                     answers = [(version, stored.put(make_upload(version), ALWAYS_COMPATIBLE)) for version in versions]
                     message = "; ".join(
@@ -408,24 +414,24 @@ class Planner(PredictedState):
         refused = (*self.refusals, *self.losses)
         names = {step.name for step in self.steps} | {refusal.name for refusal in refused}
         schema_ids = {name.schema_id for name in names if isinstance(name, TopicName)}
-        all_topics = self.target.topics.keys() | self.registry_state.catalog.topics.keys()
+        all_topics = self.target.topics.keys() | self.inputs.registry_state.catalog.topics.keys()
         topics = frozenset(name for name in all_topics if name.schema_id in schema_ids)
         namespaces = frozenset(name.namespace_name for name in names)
         all_settings = find_scope(self.target).settings
         settings = {name: all_settings[name] for name in all_settings.keys() & (namespaces | topics)}
         scope = Scope(namespaces, topics, settings)
 
-        mismatches = find_number_mismatches(self.approved, self.build_catalog(), self.numbers)
+        mismatches = find_number_mismatches(self.inputs.applicable, self.predicted.build_catalog(), self.inputs.numbers)
         # Without steps, the registry stays as it is.
         mismatches_now = (
-            find_number_mismatches(self.approved, self.covered_state.catalog, self.numbers)
+            find_number_mismatches(self.inputs.applicable, self.covered_state.catalog, self.inputs.numbers)
             if self.steps
             else mismatches
         )
         return Plan(
-            origin=self.origin,
+            origin=self.inputs.origin,
             scope=scope,
-            state=state_values(self.registry_state, scope),
+            state=state_values(self.inputs.registry_state, scope),
             steps=tuple(self.steps),
             notes=(),
             refusals=tuple(
@@ -446,8 +452,8 @@ class Planner(PredictedState):
         changed_ids = {name.schema_id for name in changed_names}
         reasons: dict[NamespaceName | TopicName, PlanRefusal] = {}
         for name, topic in self.target.topics.items():
-            if name in changed_names and name.is_scalable and self.origin.release < Release.R5_0:
-                reasons[name] = refusals.refuse_scalable_topic(name, self.origin.release)
+            if name in changed_names and name.is_scalable and self.inputs.origin.release < Release.R5_0:
+                reasons[name] = refusals.refuse_scalable_topic(name, self.inputs.origin.release)
             elif name in changed_names and name in self.covered_state.occupied:
                 reasons[name] = refusals.refuse_occupied_name(name, self.commands)
             # A topic that is no longer declared may have become the scalable topic.
@@ -484,30 +490,30 @@ class Planner(PredictedState):
                     ).value
                 if after == CompatibilityStrategy.UNDEFINED:
                     after = find_inherited(
-                        step.name, setting, namespaces=self.namespaces, state=self.covered_state
+                        step.name, setting, namespaces=self.predicted.namespaces, state=self.covered_state
                     ).value
                 loses = SETTINGS[setting].loss(before, after)
-            if loses and setting_step.address not in self.permissions.lose:
+            if loses and setting_step.address not in self.inputs.permissions.lose:
                 self.losses.append(refusals.refuse_lossy_setting(setting_step, loses))
                 # A refused setting also counts for the next steps: the user may allow it, and all losses are then known at once.
-                setting_step.predict(self)
+                setting_step.predict(self.predicted)
             else:
                 self.add(replace(setting_step, loses=loses))
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
         """Add the uploads of the missing versions in this order, or a refusal."""
-        strategy, stored = self.get_strategy(name), self.list_versions(name)
+        strategy, stored = self.get_strategy(name), self.predicted.list_versions(name)
         uploads = self._predict_uploads(name, missing, strategy, stored)
         is_relaxed = (
             uploads.rejected is not None
             and uploads.rejected.answer.outcome is Outcome.INCOMPATIBLE
-            and self.permissions.relax
-            and name in self.topics
+            and self.inputs.permissions.relax
+            and name in self.predicted.topics
             and not name.is_scalable
         )
         if is_relaxed:
             uploads = self._predict_uploads(name, missing, ALWAYS_COMPATIBLE, stored)
-        self.versions[name.schema_id] = uploads.versions
+        self.predicted.versions[name.schema_id] = uploads.versions
         if is_relaxed:
             self.steps += self._relax_around(name, strategy, uploads.steps, uploads.versions[-1].number)
         else:
@@ -528,12 +534,12 @@ class Planner(PredictedState):
                     undeclared_level = get_name_type(holder)
                 break
 
-        git = get_live_versions(self.approved.versions(name))
+        git = get_live_versions(self.inputs.applicable.versions(name))
         self.refusals.append(
             refusals.refuse_version(
                 name,
                 uploads.rejected,
-                (*git, *get_live_versions(self.approved.twin_versions(name))),
+                (*git, *get_live_versions(self.inputs.applicable.twin_versions(name))),
                 commands=self.commands,
                 relax=self._make_relaxing_command(name) if name.domain == "persistent" else None,
                 restart=None if name.is_scalable else self._find_restarting_command(name, git),
@@ -548,7 +554,7 @@ class Planner(PredictedState):
 
     def _find_restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
         """Return the command that deletes the registry's versions and registers Git's, or None if that would not help."""
-        if self.numbers and name in self.numbers.topics:
+        if self.inputs.numbers and name in self.inputs.numbers.topics:
             return None  # it would register the recorded numbers, not Git's
         for strategy, options in ((self.get_strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
             if self._predict_uploads(name, git, strategy, ()).rejected is None:
@@ -564,11 +570,11 @@ class Planner(PredictedState):
     ) -> PredictedUploads:
         """Predict the answers to uploads of the `missing` versions, in this order, to a topic with the `stored` versions."""
         key = name, missing, strategy, stored
-        if key in self._uploads:
-            return self._uploads[key]
+        if key in self.inputs.uploads:
+            return self.inputs.uploads[key]
         steps: list[RegisterVersion] = []
         waivers: dict[int, Waiver] = {}
-        versions = VersionList(stored, self.origin.release, checker_changes=self.origin.checkers)
+        versions = VersionList(stored, self.inputs.origin.release, checker_changes=self.inputs.origin.checkers)
         rejected: Rejected | None = None
         for version in missing:
             info = make_upload(version)
@@ -585,8 +591,8 @@ class Planner(PredictedState):
             elif accepted.outcome is not Outcome.UNCHANGED:
                 rejected = Rejected(version, tuple(versions.versions), answer, strategy)
                 break
-        self._uploads[key] = PredictedUploads(tuple(steps), waivers, tuple(versions.versions), rejected)
-        return self._uploads[key]
+        self.inputs.uploads[key] = PredictedUploads(tuple(steps), waivers, tuple(versions.versions), rejected)
+        return self.inputs.uploads[key]
 
     def _relax_around(
         self,
@@ -597,27 +603,27 @@ class Planner(PredictedState):
         waiver: Waiver | None = None,
     ) -> Iterator[Step]:
         """Yield `steps`, after which `latest` is the latest version, between steps that relax and restore the topic."""
-        updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
+        updates = self.predicted.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
         on = self.covered_state.defaults.is_allow_auto_update_schema if updates is None else updates
         yield RelaxStrategy(name, strategy, on, waiver)
         yield from steps
-        own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
+        own = self.predicted.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
         yield RestoreStrategy(name, own, latest=latest)
 
     def _find_waiver(self, name: TopicName, version: SchemaVersion, stored: Sequence[SchemaVersion]) -> Waiver | None:
         """Return the waiver, in the commit of `version`, for the broker's rejection of it after `stored`, or None."""
         # A scalable topic does not have a strategy that could be relaxed.
-        if version.commit is None or version.info is None or name not in self.topics or name.is_scalable:
+        if version.commit is None or version.info is None or name not in self.predicted.topics or name.is_scalable:
             return None
         # Waivers are for Git's definitions; stored definitions have a commit property, and no `.proto`.
         git = VersionIndex(self.target.topics[name].versions)
         before = [git.find(entry.info) or entry for entry in get_live_versions(stored)[-1:] if entry.info]
-        declared = self.origin.declared_topic(name)
-        return find_broker_waiver(self._waivers(version.commit), declared, before, version.info)
+        declared = self.inputs.origin.declared_topic(name)
+        return find_broker_waiver(self.inputs.waivers(version.commit), declared, before, version.info)
 
     def _begin_generation(self, name: TopicName, last: int) -> None:
         """Add tombstones up to the number `last`, of which the first hides the current versions, or a refusal."""
-        versions = self.list_versions(name)
+        versions = self.predicted.list_versions(name)
         if last_tombstone(versions) >= last:
             return  # the tombstone of a topic in another domain
         current = get_live_versions(versions)
@@ -625,22 +631,22 @@ class Planner(PredictedState):
             self.refusals.append(refusals.refuse_generation(name, retained))
             return
         hidden = tuple(version.number for version in current)
-        self.take_numbers(name, max(last + 1, self.get_next_number(name) + 1), hidden)
+        self.take_numbers(name, max(last + 1, self.predicted.get_next_number(name) + 1), hidden)
 
     def take_numbers(self, name: TopicName, end: int, hidden: tuple[int, ...] = ()) -> None:
         """Add tombstones for the free numbers below `end`; the first hides the versions `hidden`."""
-        for number in range(self.get_next_number(name), end):
+        for number in range(self.predicted.get_next_number(name), end):
             self.add(TakeNumber(name, number, hidden))
             hidden = ()
 
     def _note_kept_versions(self, name: TopicName) -> Iterator[PlanNote]:
         """Yield notes about versions in the registry of a topic or schema that Git no longer declares."""
-        declared, current = self.target.topics[name], get_live_versions(self.versions[name.schema_id])
+        declared, current = self.target.topics[name], get_live_versions(self.predicted.versions[name.schema_id])
         gone = "is no longer declared" if declared.deleted else "no longer declares a schema"
-        if find_deletable_versions(self.target, name, self.list_versions(name)):
+        if find_deletable_versions(self.target, name, self.predicted.list_versions(name)):
             message = (
                 f"{gone}, but the registry keeps its schema ({_format_numbers(current)}); to delete it: --allow-delete "
-                f"{quote(str(self.origin.declared_topic(name)))}"
+                f"{quote(str(self.inputs.origin.declared_topic(name)))}"
             )
             yield PlanNote(name, PlanNoteKind.DELETION_SKIPPED, message)
         elif current and not declared.versions:
@@ -656,7 +662,7 @@ class Planner(PredictedState):
 
     def _note_other_forms(self, topic: Topic) -> Iterator[PlanNote]:
         """Note the versions whose PROTOBUF_NATIVE definition the registry has only in another form: brokers compare bytes."""
-        contents = VersionIndex(self.list_versions(topic.name))
+        contents = VersionIndex(self.predicted.list_versions(topic.name))
         numbers_by_forms: dict[tuple[str, str], list[int]] = {}
         for version in get_live_versions(topic.versions):
             if version.info is None or not native_definitions.list_native_parts(version.info):
@@ -669,7 +675,7 @@ class Planner(PredictedState):
                 numbers_by_forms.setdefault(forms, []).append(version.number)
         for (registered_form, declared_form), version_numbers in numbers_by_forms.items():
             verb = "is" if len(version_numbers) == 1 else "are"
-            version_name = quote(f"{self.origin.declared_topic(topic.name).schema_id}@{version_numbers[-1]}")
+            version_name = quote(f"{self.inputs.origin.declared_topic(topic.name).schema_id}@{version_numbers[-1]}")
             message = (
                 f"Git's v{format_ranges(version_numbers)} {verb} registered {registered_form}, and declared {declared_form}: brokers without "
                 f"automatic updates reject producers that send the declared form. `schemactl registry put {version_name} "
@@ -688,11 +694,11 @@ class Planner(PredictedState):
             message = f"shares its schemas with {twin}, which the plan skips"
             self.refusals.append(PlanRefusal(name, message, self._advise_to_skip([twin])))
         for name in omitted:
-            self.topics.pop(name, None)
-            self.versions.pop(name.schema_id, None)
+            self.predicted.topics.pop(name, None)
+            self.predicted.versions.pop(name.schema_id, None)
         topics = {name: topic for name, topic in self.covered_state.catalog.topics.items() if name in omitted}
-        self.topics |= topics
-        self.versions |= {name.schema_id: topic.versions for name, topic in topics.items()}
+        self.predicted.topics |= topics
+        self.predicted.versions |= {name.schema_id: topic.versions for name, topic in topics.items()}
         self.steps = [step for step in self.steps if step.name not in omitted or step.is_repair]
         # A namespace or tenant that only omitted topics need may be a typo in their names.
         creations = (CreateTenant, CreateNamespace)
@@ -716,9 +722,9 @@ class Planner(PredictedState):
         registered, defaults = self.covered_state.catalog, self.covered_state.defaults
         for name in sorted(self._find_skipped_topics()):
             namespace = name.namespace_name
-            if namespace not in registered.namespaces or namespace not in self.namespaces:
+            if namespace not in registered.namespaces or namespace not in self.predicted.namespaces:
                 continue
-            before, after = registered.namespaces[namespace].policies, self.namespaces[namespace].policies
+            before, after = registered.namespaces[namespace].policies, self.predicted.namespaces[namespace].policies
             topic, default_strategy = registered.topics.get(name), self.covered_state.default_strategies[namespace]
             old_strategy, new_strategy = (
                 find_strategy(topic.policies if topic else None, policies) or default_strategy

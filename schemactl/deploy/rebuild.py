@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from shlex import quote
 from typing import cast
 
@@ -28,7 +29,7 @@ from schemactl.declare.target_numbers import TargetNumbers, target_versions
 from schemactl.deploy import refusals
 from schemactl.deploy.permissions import Permissions
 from schemactl.deploy.plan import Origin, Plan, PlanRefusal
-from schemactl.deploy.planner import RELAX, Planner
+from schemactl.deploy.planner import RELAX, PlanInputs, PlanRun, compute_run
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps.delete_schema import DeleteSchema
 from schemactl.deploy.version_lists import ListedTopic, NumberPair
@@ -73,9 +74,9 @@ def make_rebuild(
         waivers: the waivers of versions that a broker rejects.
         numbers: the record of the registry's version numbers, by its own names.
     """
-    rebuilder = _Rebuilder(lists, interrupted, registry_state, approved, origin, permissions, waivers, numbers)
-    rebuilder.compute(without_versions(rebuilder.approved, lists))
-    plan = rebuilder.build_plan()
+    inputs = PlanInputs(registry_state, approved, origin, permissions, waivers, numbers)
+    make_run = partial(_RebuildRun, inputs, lists=lists, interrupted=interrupted)
+    plan = compute_run(make_run, without_versions(inputs.applicable, lists)).build_plan()
     return replace(
         plan,
         lists=tuple(
@@ -120,33 +121,22 @@ def without_versions(git: Catalog, lists: Lists) -> Catalog:
     return replace(git, topics=topics | others)
 
 
-class _Rebuilder(Planner):
-    """A planner that handles everything but versions, and then restores lists.
+class _RebuildRun(PlanRun):
+    """A run that handles everything but versions, and then restores lists.
 
     Attributes:
         lists, interrupted: see `make_rebuild`.
     """
 
-    def __init__(
-        self,
-        lists: Lists,
-        interrupted: Container[TopicName],
-        registry_state: RegistryState,
-        approved: Catalog,
-        origin: Origin,
-        permissions: Permissions,
-        waivers: WaiversAt,
-        numbers: TargetNumbers | None,
-    ) -> None:
-        super().__init__(registry_state, approved, origin, permissions, waivers, numbers)
+    def __init__(self, inputs: PlanInputs, target: Catalog, *, lists: Lists, interrupted: Container[TopicName]) -> None:
+        super().__init__(inputs, target)
         self.lists = lists
         self.interrupted = interrupted
 
-    def compute_steps(self, target: Catalog) -> None:
-        """Compute the steps to `target`, a catalog without versions, and then the steps that restore the lists."""
-        self.start(target)
+    def compute(self) -> None:
+        """Compute the steps to the target, a catalog without versions, and then the steps that restore the lists."""
         self.add_changes()
-        topics = self.approved.topics
+        topics = self.inputs.applicable.topics
         declared = {name for name, topic in topics.items() if topic.schema}
         for name in sorted(declared | {name for name, pairs in self.lists.items() if pairs}):
             self.restore(name, self.lists.get(name, ()), topics[name].versions if name in declared else ())
@@ -160,18 +150,18 @@ class _Rebuilder(Planner):
         """
         if name.namespace_name in self.closed:
             return
-        registered = self.list_versions(name)
-        if registered and name in self.permissions.force_delete:
+        registered = self.predicted.list_versions(name)
+        if registered and name in self.inputs.permissions.force_delete:
             readable = tuple(version.number for version in get_live_versions(registered))
             retained = self.covered_state.retained.get(name, "")
-            if retained and name not in self.permissions.unreadable:
+            if retained and name not in self.inputs.permissions.unreadable:
                 self.refusals.append(refusals.refuse_rebuild(name, retained, self.commands))
                 return
             self.add(DeleteSchema(name, readable, force=True, unreadable=bool(retained)))
         if saved:
-            has_list = _has_continued(self.list_versions(name), saved) or self._restore_list(name, saved)
+            has_list = _has_continued(self.predicted.list_versions(name), saved) or self._restore_list(name, saved)
             # `apply` starts a newer generation, because it checks that the topic is empty.
-            if has_list and not lacks_newest_generation(self.list_versions(name), git):
+            if has_list and not lacks_newest_generation(self.predicted.list_versions(name), git):
                 listed_numbers = {pair.git.number for pair in saved if pair.git and pair.readable}
                 beyond = [version for version in get_live_versions(git) if version.number not in listed_numbers]
                 self.register(name, self._select_lacking(name, beyond))
@@ -202,14 +192,14 @@ class _Rebuilder(Planner):
         self.take_numbers(name, first)
         self._upload_rest(name, wanted)
         if len(self.refusals) == before and not _is_same_list(
-            get_live_versions(self.list_versions(name)), wanted, all_of_it=True
+            get_live_versions(self.predicted.list_versions(name)), wanted, all_of_it=True
         ):
             self._reject(name, *_INDISTINGUISHABLE)
         return len(self.refusals) == before
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
         uploads = []
-        for pair in wanted[len(get_live_versions(self.list_versions(name))) :]:
+        for pair in wanted[len(get_live_versions(self.predicted.list_versions(name))) :]:
             entry = cast("SchemaVersion", pair.registry)
             # Git's version gets its commit property; another entry is uploaded unchanged.
             uploads.append(pair.git if pair.git and entry.info and is_upload_of(pair.git, entry.info) else entry)
@@ -219,24 +209,24 @@ class _Rebuilder(Planner):
         return f"the same command with `{RELAX}`"
 
     def _find_restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
-        return None if name in self.permissions.force_delete else super()._find_restarting_command(name, git)
+        return None if name in self.inputs.permissions.force_delete else super()._find_restarting_command(name, git)
 
     def _reject(self, name: TopicName, message: str, fix: str) -> None:
         self.refusals.append(PlanRefusal(name, message, fix))
 
     def _select_lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """Return the versions of Git that cannot be read."""
-        contents = VersionIndex(self.list_versions(name))
+        contents = VersionIndex(self.predicted.list_versions(name))
         return tuple(version for version in git if version.info and contents.find(version.info) is None)
 
     def _find_obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:
         """Return the obstacle to the list, and its fix."""
-        if name.namespace_name not in self.namespaces:
+        if name.namespace_name not in self.predicted.namespaces:
             return (
                 f"the namespace {name.namespace_name} does not exist, and Git does not declare it",
                 f"`pulsar-admin namespaces create {quote(str(name.namespace_name))}`, then the same command",
             )
-        versions_now = self.list_versions(name)
+        versions_now = self.predicted.list_versions(name)
         current, taken = get_live_versions(versions_now), get_next_number(versions_now)
         if not current and taken <= first:
             return None

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
-from schemactl.core.catalog import Namespace, Topic
+from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
-from schemactl.core.schema import SchemaVersion, get_next_number
+from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
 from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.permissions import Permissions
 from schemactl.registry.interface import Registry
@@ -49,6 +49,18 @@ class PredictedState:
     def add_version(self, name: TopicName, version: SchemaVersion) -> None:
         """Add a version, or a tombstone, after all others."""
         self.versions[name.schema_id] = (*self.list_versions(name), version)
+
+    def build_catalog(self) -> Catalog:
+        """Return the state as a catalog."""
+        topics = {}
+        for name, topic in self.topics.items():
+            versions = self.versions.get(name.schema_id, ())
+            if versions is topic.versions:
+                topics[name] = topic
+                continue
+            current = get_live_versions(versions)
+            topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
+        return Catalog(self.namespaces, topics)
 
     def overlay(self, name: NamespaceName | TopicName, policies: Policies) -> None:
         """Overlay the policies of a namespace or topic."""
