@@ -46,7 +46,6 @@ from schemactl.core.errors import ExitCode, SchemactlError, StalePlan, UsageErro
 from schemactl.core.terminal import clean, paint_diff
 
 if TYPE_CHECKING:
-    from schemactl.deploy.plan import Plan
     from schemactl.deploy.receipt import Receipt
     from schemactl.history.approved_history import History
 
@@ -166,7 +165,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
         StalePlan: if the plan is another one now; the difference is printed.
         SchemactlError: if the file is not a plan, or the plan is of another repository or registry, or a permission is missing.
     """
-    from schemactl.deploy.apply import ApplyResult, restore_after
+    from schemactl.deploy.apply import ApplyResult
     from schemactl.deploy.receipt import read_receipt
     from schemactl.history.approved_history import Position
     from schemactl.history.target_history import view_on_target
@@ -228,18 +227,16 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
                 f"{args.plan} cannot be made again: {error.message}; nothing was changed", fix=remake_fix
             ) from error
         try:
-            _require_same_plan(ready.plan, receipt, args.plan, remake_fix, context)
-            require_permissions(ready.plan, args)
+            _require_same_plan(ready, receipt, args.plan, remake_fix)
+            require_permissions(ready.plan, args, registry)
             _require_undeclared_topics(
-                ready.plan,
+                ready,
                 history if history.later_commit_count < approved.later_commit_count else approved,
-                target,
                 args.plan,
                 remake_fix,
             )
         except SchemactlError as error:
             if not isinstance(error, UsageError):
-                restore_after(error, registry, ready.plan.relaxed_topics)
                 ApplyRecord(ready, args.result).end(ApplyResult(ready.plan, stopped=error), registry)
             raise
         yield ready
@@ -269,10 +266,12 @@ def _remake_plan(receipt: Receipt, target: OpenTarget, file: str, results: list[
     return make_rebuild_plan(options, target, lists)[0]
 
 
-def _require_same_plan(plan: Plan, receipt: Receipt, file: str, remake_fix: str, context: Context) -> None:
+def _require_same_plan(ready: ReadyPlan, receipt: Receipt, file: str, remake_fix: str) -> None:
     """Print the difference of the texts and raise StalePlan unless the plan has the digest of its receipt."""
+    from schemactl.deploy.apply import restore_before_error
     from schemactl.deploy.plan_json import plan_digest
 
+    plan, target = ready.plan, ready.target
     digest = plan_digest(plan)
     if digest == receipt.digest:
         return
@@ -290,20 +289,23 @@ def _require_same_plan(plan: Plan, receipt: Receipt, file: str, remake_fix: str,
         diff += [f"-{line}" for line in removed]
         diff += [f"+{line}" for line in added]
     if old_lines != new_lines:
-        print("\n".join(paint_diff(line, color=context.color) for line in diff))
+        print("\n".join(paint_diff(line, color=target.context.color) for line in diff))
     if old_text.replace(receipt.digest, digest) == new_text:
         message = (
             "its text is the same, but its digest is not: the state that the plan expects of the registry has changed"
         )
     else:
         message = "the difference shows what has changed since it was made"
-    raise StalePlan(f"{file} is stale: {message}; nothing was changed", fix=remake_fix)
+    ending = restore_before_error(target.registry, plan.relaxed_topics)
+    raise StalePlan(f"{file} is stale: {message}; {ending}", fix=remake_fix)
 
 
-def _require_undeclared_topics(plan: Plan, approved: History, target: OpenTarget, file: str, remake_fix: str) -> None:
+def _require_undeclared_topics(ready: ReadyPlan, approved: History, file: str, remake_fix: str) -> None:
     """Raise StalePlan if `approved` declares a topic whose schema the plan deletes; a rebuild restores what it deletes."""
+    from schemactl.deploy.apply import restore_before_error
     from schemactl.deploy.target_catalog import rename_catalog
 
+    plan, target = ready.plan, ready.target
     if plan.lists is not None:
         return
     declared = rename_catalog(approved.catalog, target.names)
@@ -311,6 +313,5 @@ def _require_undeclared_topics(plan: Plan, approved: History, target: OpenTarget
     for name in sorted(needed.delete | needed.force_delete):
         topic = declared.topics.get(name)
         if topic and topic.schema is not None:
-            raise StalePlan(
-                f"{file} deletes the schema of {name}, which is declared; nothing was changed", fix=remake_fix
-            )
+            ending = restore_before_error(target.registry, plan.relaxed_topics)
+            raise StalePlan(f"{file} deletes the schema of {name}, which is declared; {ending}", fix=remake_fix)

@@ -6,8 +6,9 @@ import argparse
 import base64
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.json_lines import (
@@ -135,66 +136,41 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
     from schemactl.codec.message import limit_nesting
     from schemactl.codec.readable_json import to_json
     from schemactl.codegen.codecs import get_wire_options, make_codec, to_codec_schema
-    from schemactl.formats import get_record_name
 
-    # Find the topic, and read the message.
     number = args.version if args.version is not None else parse_version_bytes(args.version_bytes)
-    setup, topic, chosen_kind, reader_version = _find_topic(args, context, number)
+    message_topic = _find_topic(args, context, number)
+    setup, topic = message_topic.setup, message_topic.topic
     is_piped = args.base64 is None and args.file in (None, "-")
-    if args.base64 is not None:
-        payload = _decode_base64(args.base64, "--base64")
-    elif is_piped:
-        payload = sys.stdin.buffer.read()
-    else:
-        try:
-            payload = resolve_relative_path(args.file, context).read_bytes()
-        except OSError as error:
-            raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
+    payload = _read_payload(args, context)
     key = None if args.key_base64 is None else _decode_base64(args.key_base64, "--key-base64")
+    schemas = _choose_schemas(message_topic, number, args.target)
 
-    # Choose the schemas of writer and reader.
-    versions = setup.list_versions(topic)
-    writer = next((version for version in versions if version.number == number), None)
-    if setup.target is None:
-        find_version(topic, number)
-    writer_info = writer.info if writer else None
-    # A message of an unknown version is rejected with any reader.
-    default_reader = writer_info or next((version.info for version in versions if version.info), None)
-    reader = reader_version.info if reader_version else default_reader
-    writer_kind = topic.find_kind_key(get_record_name(writer_info)) if writer_info and topic.kinds else ""
-    kind = ""
-    if topic.kinds:
-        # A message without a kind is rejected with any kind.
-        kind = chosen_kind or (reader_version.kind if reader_version else "") or writer_kind or topic.kinds[0].key
-    if writer and writer.git is not None:
-        git_text = format_version(writer.git)
-        writer_text = git_text if args.target is None else f"number {number} of {args.target}: Git's {git_text}"
-    else:
-        writer_text = f"number {number} of {args.target}" + (", a foreign one" if writer_info else "")
-
-    # Decode the message.
-    if writer_info:
-        note_absent_fields(context, {number: (to_codec_schema(writer_info), [payload])})
+    if schemas.writer:
+        note_absent_fields(context, {number: (to_codec_schema(schemas.writer), [payload])})
     wire_options = get_wire_options(topic, setup.project.generate)
     options = Options(strict=args.strict, json_defaults=args.json_defaults, **wire_options)
     try:
-        if reader is not None:
-            options = limit_nesting(to_codec_schema(reader), options, NESTING_DEPTHS)
-        codec = make_codec(topic, options, reader=reader, on_target=setup.on_target(topic, None), kind=kind)
+        if schemas.reader is not None:
+            options = limit_nesting(to_codec_schema(schemas.reader), options, NESTING_DEPTHS)
+        codec = make_codec(
+            topic, options, reader=schemas.reader, on_target=setup.on_target(topic, None), kind=schemas.reader_kind
+        )
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
         if is_piped and not payload:
             print(
-                f"schemactl: standard input is empty, and no message of {topic.name}, {writer_text}, is empty\n"
+                f"schemactl: standard input is empty, and no message of {topic.name}, {schemas.writer_text}, is empty\n"
                 "  Fix: pipe the payload into the command, or give it with --file FILE or --base64 TEXT",
                 file=sys.stderr,
             )
         else:
-            print(f"schemactl: {topic.name}, {writer_text}: {error.reason}", file=sys.stderr)
+            print(f"schemactl: {topic.name}, {schemas.writer_text}: {error.reason}", file=sys.stderr)
         return ExitCode.NEGATIVE
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
-    context.say(f"{topic.name}, {f'kind {writer_kind}, ' if writer_kind else ''}written with {writer_text}")
+    context.say(
+        f"{topic.name}, {f'kind {schemas.writer_kind}, ' if schemas.writer_kind else ''}written with {schemas.writer_text}"
+    )
     if options.max_nesting and options.max_nesting < NESTING_DEPTHS[0]:
         context.note(
             f"records below {options.max_nesting} levels of nesting are dropped: the definition has too many parts"
@@ -207,7 +183,71 @@ def _decode_message(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-class _MessageTopic(NamedTuple):
+def _read_payload(args: argparse.Namespace, context: Context) -> bytes:
+    """Return the payload of the message, from --base64, --file or standard input."""
+    if args.base64 is not None:
+        return _decode_base64(args.base64, "--base64")
+    if args.file in (None, "-"):
+        return sys.stdin.buffer.read()
+    try:
+        return resolve_relative_path(args.file, context).read_bytes()
+    except OSError as error:
+        raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _MessageSchemas:
+    """The schemas of the writer and the reader of a message.
+
+    Attributes:
+        writer: the definition of the message's version, or None if it is unknown or deleted.
+        writer_text: the version of the message, for reports.
+        writer_kind: the kind of the message, or "".
+        reader: the definition to read it with, or None if the topic has no definition.
+        reader_kind: the kind of the codec, or "" if the topic has no kinds.
+    """
+
+    writer: SchemaInfo | None
+    writer_text: str
+    writer_kind: str
+    reader: SchemaInfo | None
+    reader_kind: str
+
+
+def _choose_schemas(message_topic: _MessageTopic, number: int, target_name: str | None) -> _MessageSchemas:
+    """Return the schemas of the writer and the reader of a message with this version number.
+
+    Raises:
+        UsageError: if the number is Git's, and the topic has no such version.
+    """
+    from schemactl.formats import get_record_name
+
+    setup, topic, reader_version = message_topic.setup, message_topic.topic, message_topic.reader_version
+    versions = setup.list_versions(topic)
+    version = next((version for version in versions if version.number == number), None)
+    if setup.target is None:
+        find_version(topic, number)
+    writer = version.info if version else None
+    if version and version.git is not None:
+        git_text = format_version(version.git)
+        writer_text = git_text if target_name is None else f"number {number} of {target_name}: Git's {git_text}"
+    else:
+        writer_text = f"number {number} of {target_name}" + (", a foreign one" if writer else "")
+
+    # A message of an unknown version or without a kind is rejected with any reader and any kind.
+    reader = reader_version.info if reader_version else None
+    if reader_version is None:
+        reader = writer or next((version.info for version in versions if version.info), None)
+    writer_kind, reader_kind = "", ""
+    if topic.kinds:
+        writer_kind = topic.find_kind_key(get_record_name(writer)) if writer else ""
+        requested_kind = message_topic.kind or (reader_version.kind if reader_version else "")
+        reader_kind = requested_kind or writer_kind or topic.kinds[0].key
+    return _MessageSchemas(writer, writer_text, writer_kind, reader, reader_kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _MessageTopic:
     """The topic of a message, as the command line names it.
 
     Attributes:

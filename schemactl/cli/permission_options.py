@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from schemactl.core.json_values import Json
     from schemactl.deploy.permissions import Permissions
     from schemactl.deploy.plan import Plan
+    from schemactl.registry.interface import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +153,17 @@ def _list_setting_addresses(texts: list[str], names: TargetNames) -> Iterator[st
             yield get_setting_address(names.to_target(name), setting)
 
 
-def require_permissions(plan: Plan, args: argparse.Namespace) -> None:
+def require_permissions(plan: Plan, args: argparse.Namespace, registry: Registry) -> None:
     """Check that the user permits exactly what the plan destroys, or names the digest of the plan.
+
+    Before a missing permission is an error, the topics that a killed `apply` left relaxed are restored.
 
     Raises:
         UsageError: if an option permits something that the plan does not do.
         SchemactlError: if a permission is missing.
     """
+    from schemactl.deploy.apply import restore_before_error
+
     unused_options, missing = [], []
     for option in PERMISSION_OPTIONS:
         needed, permitted = getattr(plan.needs, option.attribute), getattr(args, option.name)
@@ -177,8 +182,9 @@ def require_permissions(plan: Plan, args: argparse.Namespace) -> None:
     if unused_options:
         raise UsageError(f"{unused_options[0]}: {args.plan} does not do that; give the option to `schemactl plan`")
     if missing and args.expect_digest is None:
+        ending = restore_before_error(registry, plan.relaxed_topics)
         raise SchemactlError(
-            f"{args.plan} {', and '.join(missing)}, which is not allowed here; nothing was changed",
+            f"{args.plan} {', and '.join(missing)}, which is not allowed here; {ending}",
             fix=f"if that was reviewed: {format_apply_command(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
         )
 

@@ -111,13 +111,11 @@ def apply_plan(
         state = read_registry_state(registry, plan.scope)
         if changes := list(state_changes(plan.state, state_values(state, plan.scope))):
             more = f"; and {len(changes) - _MOST_LISTED} more" if len(changes) > _MOST_LISTED else ""
-            stale = StalePlan(
-                f"{registry.url} has changed since the plan was made ({'; '.join(changes[:_MOST_LISTED])}{more}); "
-                "nothing was changed",
+            ending = restore_before_error(registry, state.relaxed)
+            raise StalePlan(
+                f"{registry.url} has changed since the plan was made ({'; '.join(changes[:_MOST_LISTED])}{more}); {ending}",
                 fix="look at a new plan: schemactl plan",
             )
-            restore_after(stale, registry, state.relaxed)
-            raise stale
     run = _ApplyRun(plan, registry, on_step_started, on_step_done, fail_fast=fail_fast)
     return run.carry_out(parallel, on_wait)
 
@@ -173,7 +171,11 @@ class _ApplyRun:
         self._raised: BaseException | None = None
 
     def carry_out(self, parallel: int, on_wait: Callable[[], None]) -> ApplyResult:
-        """Carry out the plan."""
+        """Carry out the steps, and return what was done.
+
+        An interrupt or a time-out stops the workers; it is raised again only if nothing was done, and is otherwise the reason in
+        `ApplyResult.stopped`.
+        """
         stopped = None
         try:
             for phase in list_phases(self._plan.steps):
@@ -302,11 +304,10 @@ class _ApplyRun:
         return messages
 
 
-def restore_after(error: SchemactlError, registry: Registry, names: Iterable[TopicName]) -> None:
-    """Restore the topics that a killed `apply` left relaxed, and add them to the message of `error`."""
-    if restored := [*restore_left(registry, names)]:
-        nothing = error.message.replace("nothing was changed", "nothing else was changed")
-        error.message = "; ".join([nothing, *restored])
+def restore_before_error(registry: Registry, names: Iterable[TopicName]) -> str:
+    """Restore the topics that a killed `apply` left relaxed, and return the end of an error's message: what was changed."""
+    restored = [*restore_left(registry, names)]
+    return "; ".join(["nothing else was changed", *restored]) if restored else "nothing was changed"
 
 
 def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str]:
