@@ -45,13 +45,13 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
     if args.all == bool(args.rule):
         raise UsageError("name a rule or search words, or use --all", fix="schemactl explain --all")
     if args.all:
-        context.record(rules=[_rule_value(rule) for rule in rules.values()])
+        context.record(rules=[_make_rule_value(rule) for rule in rules.values()])
         context.report("\n".join(_list_rules([*rules.values()])))
         return 0
     text = " ".join(args.rule)
     name = "_".join(text.upper().replace("-", "_").split())
     if name in rules:
-        context.record(rules=[_rule_value(rules[name])])
+        context.record(rules=[_make_rule_value(rules[name])])
         context.report(_render_rule(rules[name]))
         return 0
     words = text.casefold().replace("_", " ").split()
@@ -67,13 +67,12 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
         f"no rule is called {text!r}; {format_count(len(matches), 'rule has', 'rules have')} "
         f"{'these words' if len(words) > 1 else 'this word'}:"
     )
-    context.record(rules=[_rule_value(rule) for rule in matches])
+    context.record(rules=[_make_rule_value(rule) for rule in matches])
     context.report("\n".join(_list_rules(matches)).strip("\n"))
     return 0
 
 
-def _rule_value(rule: Rule) -> Json:
-    """Return the rule as JSON."""
+def _make_rule_value(rule: Rule) -> Json:
     return {
         "rule": rule.id,
         "verdict": rule.verdict,

@@ -314,7 +314,7 @@ class _CommandLine(Parser):
     shows_all = False
 
     def format_help(self) -> str:
-        """Return the help."""
+        """Return the help with the everyday commands, or, if `shows_all`, with every command by group."""
         commands = []
         if self.shows_all:
             for group, purpose in GROUPS.items():

@@ -243,7 +243,7 @@ class ApplyProgress:
         self._done = 0
 
     def record_start(self, number: int, step: Step) -> None:
-        """Record the start of a step."""
+        """Note when a step starts, for the line about the steps under way."""
         self._under_way[number] = time.monotonic(), step.describe()
 
     def print_step(self, number: int, step: Step) -> None:

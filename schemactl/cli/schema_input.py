@@ -34,7 +34,7 @@ _ANY_TOPIC: Final = TopicName("public", "default", "topic")
 
 
 def add_schema_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for a schema."""
+    """Add the options that give a schema: its file, its type, and for protobuf its message and the form of a client."""
     add_options(
         parser,
         "--file FILE: the schema: .avsc, .proto, .binpb, .txt, a YAML declaration, or JSON as pulsar-admin uploads it",

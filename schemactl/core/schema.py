@@ -217,7 +217,7 @@ def find_by_number(versions: Iterable[SchemaVersion], number: int | None) -> Sch
 
 
 def get_next_number(versions: Sequence[SchemaVersion]) -> int:
-    """Return the number of the next version."""
+    """Return the number after the last version, which may be a tombstone, or 0 without versions."""
     return versions[-1].number + 1 if versions else 0
 
 

@@ -59,7 +59,7 @@ class FieldRow:
 
     @property
     def type_text(self) -> str:
-        """The type as one text."""
+        """The text of all pieces of the type."""
         return "".join(piece.text for piece in self.type)
 
 

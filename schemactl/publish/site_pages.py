@@ -191,7 +191,7 @@ class ListedTopic:
 
     @property
     def cell_words(self) -> str:
-        """The cells in words."""
+        """The counts of the outcomes that the cells show, for readers who do not see them."""
         counts = {
             word: self.cells.count(cell)
             for cell, word in (("o", "broke readers"), ("w", "waived"), ("n", "breaks a client"))

@@ -88,7 +88,7 @@ class _Screen:
     folder: str
 
     def paint(self, text: str, style: str) -> str:
-        """Return a text with a style of `paint`."""
+        """Return a text in a style, or unchanged without colors."""
         return paint(text, style, color=self.color)
 
     def wrap(self, text: str, hanging: str) -> str:

@@ -244,10 +244,10 @@ class _PathEndpoints:
             try:
                 response = await self._respond(request)
             except Rejection as rejection:
-                response = rejection.response(request)
+                response = rejection.make_response(request)
             except SchemactlError as error:
                 # The storage failed; rejections of the registry are handled above.
-                response = Unexpected(error.message).response(request)
+                response = Unexpected(error.message).make_response(request)
             await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
@@ -302,7 +302,7 @@ class _PathEndpoints:
 
 
 def _reject_unknown_path(request: Request, error: Exception) -> Response:
-    return ErrorPage(error.status_code if isinstance(error, HTTPException) else 500).response(request)
+    return ErrorPage(error.status_code if isinstance(error, HTTPException) else 500).make_response(request)
 
 
 class _PathReader:
@@ -318,7 +318,7 @@ class _PathReader:
             try:
                 scope["path"] = read_path(scope["path"], self._release)
             except Rejection as rejection:
-                await rejection.response(Request(scope))(scope, receive, send)
+                await rejection.make_response(Request(scope))(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -49,8 +49,8 @@ _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 class Rejection(Exception):
     """A request is rejected with an error response."""
 
-    def response(self, request: Request) -> Response:
-        """Return the response."""
+    def make_response(self, request: Request) -> Response:
+        """Return the response that a broker sends with this rejection to `request`."""
         raise NotImplementedError
 
 
@@ -62,7 +62,7 @@ class RestError(Rejection):
         self.status = status
         self.reason = reason
 
-    def response(self, request: Request) -> Response:
+    def make_response(self, request: Request) -> Response:
         """Return Pulsar's ErrorData."""
         del request
         return respond_json({"reason": self.reason}, self.status)
@@ -89,7 +89,7 @@ class BadRequest(Rejection):
         super().__init__(message)
         self.media = media
 
-    def response(self, request: Request) -> Response:
+    def make_response(self, request: Request) -> Response:
         """Return the message, without the character set that Starlette would add to the content type."""
         del request
         return Response(str(self).encode(errors="replace"), 400, {"Content-Type": self.media})
@@ -104,7 +104,7 @@ class ErrorPage(Rejection):
         self.message = message or HTTPStatus(status).phrase
         self.headers = headers or {}
 
-    def response(self, request: Request) -> Response:
+    def make_response(self, request: Request) -> Response:
         """Return HTML, or JSON with a reason if the client prefers it; an empty body if the page is too long."""
         path = request.scope["path"]
         preferred = next((kind for kind in _parse_accept(request) if kind in (JSON, "text/html", "*/*")), "")
