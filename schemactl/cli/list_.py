@@ -6,21 +6,23 @@ import argparse
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.topic_selection import add_filters
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError, did_you_mean
-from schemactl.core.json_values import Json, commit_value, metadata_value
+from schemactl.core.json_values import make_view
 from schemactl.core.names import NamespaceName, TopicName, select_known_topics
-from schemactl.core.terminal import format_table, get_terminal_width, on_one_line
+from schemactl.core.terminal import count_columns, format_table, get_terminal_width, on_one_line
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.checks.check_report import TopicCheck
     from schemactl.core.catalog import Catalog, Topic
+    from schemactl.core.policies import CompatibilityStrategy
     from schemactl.core.project import Project
+    from schemactl.core.schema import SchemaInfo
     from schemactl.declare.reader import Declared
     from schemactl.history.approved_history import History
 
@@ -74,24 +76,61 @@ class _Entry:
     version: int | None
     change: TopicCheck | None
 
-    def to_json(self, project: Project) -> dict[str, Any]:
-        """Return the JSON value."""
+    def view(self, project: Project) -> TopicView:
+        """Return the entry in JSON, without properties."""
         topic = self.topic
+        metadata = self.catalog.metadata(topic.name)
         strategy, level = self.catalog.strategy(topic.name, project.defaults)
-        return {
-            "topic": str(topic.name),
-            "type": topic.schema.type.name if topic.schema else None,
-            "kinds": [kind.key for kind in topic.kinds],
-            "version": self.version,
-            "strategy": strategy.value,
-            "level": level,
-            "lifecycle": topic.lifecycle,
-            **metadata_value(self.catalog.metadata(topic.name)),
-            "change": self.change.change if self.change else None,
-            "next_version": self.change.version if self.change else None,
-            "file": topic.source.path if topic.source else None,
-            "line": topic.source.line if topic.source else None,
-        }
+        return make_view(
+            TopicView,
+            metadata,
+            topic=topic.name,
+            type=topic.schema.type.name if topic.schema else None,
+            kinds=tuple(kind.key for kind in topic.kinds),
+            version=self.version,
+            strategy=strategy,
+            level=level,
+            lifecycle=topic.lifecycle,
+            deprecated=metadata.deprecated.values() if metadata.deprecated else None,
+            change=self.change.change if self.change else None,
+            next_version=self.change.version if self.change else None,
+            file=topic.source.path if topic.source else None,
+            line=topic.source.line if topic.source else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicView:
+    """A topic of the list in JSON.
+
+    Attributes:
+        kinds: the keys of its kinds of events.
+        version: the number of the version in force.
+        level: the level that sets the strategy.
+        deprecated: the set values of the deprecation.
+        change: the difference between the files and the approved topic.
+        next_version: the number that the files would get.
+        file: the file that declares it, and `line`, the line in it.
+        properties: the properties of its schema; null if the definition cannot be read.
+    """
+
+    topic: TopicName
+    type: str | None
+    kinds: tuple[str, ...]
+    version: int | None
+    strategy: CompatibilityStrategy
+    level: str
+    lifecycle: str | None
+    owner: str
+    description: str
+    labels: Mapping[str, str]
+    links: Mapping[str, str]
+    deprecated: Mapping[str, str] | None
+    change: str | None
+    next_version: int | None
+    file: str | None
+    line: int | None
+    properties: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,49 +157,50 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     project, _ = context.project()
     listing = _read_listing(project, context)
     approved = listing.approved
-    values_by_topic = {entry.topic.name: entry.to_json(project) for entry in listing.entries}
+    views = {entry.topic.name: entry.view(project) for entry in listing.entries}
     selected = select_known_topics(
-        values_by_topic, [*args.topics, *args.topic], args.namespace, where="the files or the approved history"
+        views, [*args.topics, *args.topic], args.namespace, where="the files or the approved history"
     )
-    values_by_topic = {name: value for name, value in values_by_topic.items() if name in selected}
+    views = {name: view for name, view in views.items() if name in selected}
     words_by_option = {
-        "owner": (args.owner, {value["owner"] for value in values_by_topic.values()} - {""}),
+        "owner": (args.owner, {view.owner for view in views.values()} - {""}),
         "label": (
             [label.partition("=")[0] for label in args.label],
-            {name for value in values_by_topic.values() for name in value["labels"]},
+            {name for view in views.values() for name in view.labels},
         ),
-        "type": (args.type, {value["type"] for value in values_by_topic.values()} - {None}),
+        "type": (args.type, {view.type for view in views.values() if view.type}),
     }
     for option, (words, known_words) in words_by_option.items():
         for word in words:
             if word not in known_words:
                 raise UsageError(f"--{option} {word}: no topic has this {option}{did_you_mean(word, known_words)}")
-    values_by_topic = {name: value for name, value in values_by_topic.items() if _matches_filters(value, args)}
-    values = [*values_by_topic.values()]
+    views = {name: view for name, view in views.items() if _matches_filters(view, args)}
     if args.format == "codeowners":
-        _print_codeowners(listing.declared, frozenset(values_by_topic), context)
+        _print_codeowners(listing.declared, frozenset(views), context)
     elif args.format == "json":
-        topics = {entry.topic.name: entry.topic for entry in listing.entries}
-        for name, value in values_by_topic.items():
-            schema = topics[name].schema
-            try:
-                value["properties"] = dict(schema.load().properties) if schema else {}
-            except SchemactlError:
-                # The definition cannot be read.
-                value["properties"] = None
-        context.report_json(ref=approved.ref, tip=commit_value(approved.tip), topics=values)
-    elif values:
+        schemas = {entry.topic.name: entry.topic.schema for entry in listing.entries}
+        topics = [replace(view, properties=_read_properties(schemas[name])) for name, view in views.items()]
+        context.report_json(ref=approved.ref, tip=approved.tip, topics=topics)
+    elif views:
         columns = get_terminal_width()
-        rows = _make_topic_rows(values, columns)
+        rows = _make_topic_rows([*views.values()], columns)
         context.report("\n".join(format_table(rows, width=columns, numeric={2}, whole={0})))
     elif listing.entries:
         context.report("No topic matches.")
     else:
         context.report(f"Neither the files nor {approved.ref} declare a topic.")
-    for name in values_by_topic:
+    for name in views:
         if error := approved.undecided.get(name.schema_id):
             raise error
     return 0
+
+
+def _read_properties(schema: SchemaInfo | None) -> Mapping[str, str] | None:
+    """Return the properties of a schema, or None if its definition cannot be read."""
+    try:
+        return schema.load().properties if schema else {}
+    except SchemactlError:
+        return None
 
 
 def _read_listing(project: Project, context: Context) -> _Listing:
@@ -219,58 +259,61 @@ def _make_entries(approved: History, catalog: Catalog, checks: Mapping[TopicName
     return entries
 
 
-def _matches_filters(value: Mapping[str, Any], args: argparse.Namespace) -> bool:
+def _matches_filters(view: TopicView, args: argparse.Namespace) -> bool:
     """Return whether the topic matches --owner, --type, --label, --deprecated and --changed."""
-    if args.owner and value["owner"] not in args.owner:
+    if args.owner and view.owner not in args.owner:
         return False
-    if args.type and value["type"] not in args.type:
+    if args.type and view.type not in args.type:
         return False
     for label in args.label:
         name, equals, text = label.partition("=")
-        if name not in value["labels"] or (equals and value["labels"][name] != text):
+        if name not in view.labels or (equals and view.labels[name] != text):
             return False
-    if args.deprecated and value["deprecated"] is None:
+    if args.deprecated and view.deprecated is None:
         return False
-    return not args.changed or value["change"] is not None
+    return not args.changed or view.change is not None
 
 
-def _make_topic_rows(values: list[Json], width: int | None) -> list[list[str]]:
+def _make_topic_rows(views: list[TopicView], width: int | None) -> list[list[str]]:
     """Return the head and a row for each topic, without empty columns, and without columns that a terminal of `width` hides.
 
     Without a width, no column is hidden.
     """
-    columns: dict[str, Callable[[Json], object]] = {
-        "topic": lambda value: value["topic"].removeprefix("persistent://"),
-        "type": lambda value: value["type"],
-        "version": lambda value: value["version"],
-        "strategy": lambda value: value["strategy"],
-        "set by": lambda value: value["level"],
-        "owner": lambda value: value["owner"],
-        "labels": lambda value: ",".join(f"{name}={text}" for name, text in value["labels"].items()),
-        "deprecated": lambda value: value["deprecated"] and value["deprecated"].get("remove_after", "yes"),
+    columns: dict[str, Callable[[TopicView], object]] = {
+        "topic": lambda view: str(view.topic).removeprefix("persistent://"),
+        "type": lambda view: view.type,
+        "version": lambda view: view.version,
+        "strategy": lambda view: view.strategy,
+        "set by": lambda view: view.level,
+        "owner": lambda view: view.owner,
+        "labels": lambda view: ",".join(f"{name}={text}" for name, text in view.labels.items()),
+        "deprecated": lambda view: view.deprecated and view.deprecated.get("remove_after", "yes"),
         "change": _describe_change,
     }
     texts_by_column = {}
     for name, read_cell in columns.items():
-        cells = [read_cell(value) for value in values]
+        cells = [read_cell(view) for view in views]
         if name in ("type", "version") or any(cell not in (None, "") for cell in cells):
             texts = ["-" if cell in (None, "") else on_one_line(str(cell)) for cell in cells]
             texts_by_column[name] = [name.upper(), *texts]
     for name in _FIRST_HIDDEN_COLUMNS:
-        if width is not None and sum(2 + max(map(len, texts)) for texts in texts_by_column.values()) - 2 > width:
+        if (
+            width is not None
+            and sum(2 + max(map(count_columns, texts)) for texts in texts_by_column.values()) - 2 > width
+        ):
             texts_by_column.pop(name, None)
     return [list(row) for row in zip(*texts_by_column.values(), strict=True)]
 
 
-def _describe_change(value: Mapping[str, Any]) -> str | None:
-    number = value["next_version"]
-    match value["change"]:
+def _describe_change(view: TopicView) -> str | None:
+    number = view.next_version
+    match view.change:
         case "added":
             return "new"
         case "new version" | "older version":
             return f"version {number}"
         case change:
-            return cast("str | None", change)
+            return change
 
 
 def _print_codeowners(declared: Declared | None, topics: frozenset[TopicName], context: Context) -> None:
