@@ -285,7 +285,8 @@ def _make_effect_entry(name: TopicName, effect: VersionEffect) -> EffectEntry:
 def plan_digest(plan: Plan) -> str:
     """Return the digest for the approval of a plan: equal for two plans if and only if they change the same registry in the same way.
 
-    It covers contents and the target, not commits, so that a squash does not change it.
+    It covers contents and the target, not commits, so that a squash does not change it, and not whether a tenant exists: the plan of another
+    namespace of the tenant may create it first. A declared namespace, or `--create-tenants`, permits that.
     """
     return _compute_digest(_make_document(plan, (step.to_json() for step in plan.steps)))
 
@@ -300,12 +301,19 @@ def _compute_digest(document: PlanDocument) -> str:
     members = sorted((key, member) for key, member in list_members(document) if key not in _NOT_IN_DIGEST)
     for index, (key, member) in enumerate(members):
         digest.update(f"{',' if index else '{'}{encode(key)}:".encode())
+        if key == "state":
+            state = {name: value for name, value in to_json(member).items() if name != "missing_tenants"}
+            digest.update(encode(state).encode())
+            continue
         if key not in _NOT_IN_DIGEST_OF_ENTRIES:
             digest.update(encode(to_json(member)).encode())
             continue
         left_out, separator = _NOT_IN_DIGEST_OF_ENTRIES[key], "["
         for entry in member:
-            digested = {name: value for name, value in to_json(entry).items() if name not in left_out}
+            values = to_json(entry)
+            if values.get("action") == "create_tenant":
+                continue
+            digested = {name: value for name, value in values.items() if name not in left_out}
             digest.update(f"{separator}{encode(digested)}".encode())
             separator = ","
         digest.update(b"[]" if separator == "[" else b"]")

@@ -189,8 +189,9 @@ def state_changes(before: Json, now: Json) -> Iterator[str]:
         yield from (f"the registry's settings: {change}" for change in _find_value_changes(before[key], now[key]))
     for name in sorted(before["relaxed"].keys() ^ now["relaxed"].keys()):
         yield f"{name} was {'restored' if name in before['relaxed'] else 'relaxed'}"
-    for tenant in sorted({*before["missing_tenants"]} ^ {*now["missing_tenants"]}):
-        yield f"the tenant {tenant} {'exists now' if tenant in before['missing_tenants'] else 'is gone'}"
+    # A tenant that exists by now counts as created.
+    for tenant in sorted({*now["missing_tenants"]}.difference(before["missing_tenants"])):
+        yield f"the tenant {tenant} is gone"
 
 
 def _find_value_changes(old: Json, new: Json) -> Iterator[str]:

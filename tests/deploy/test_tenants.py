@@ -13,7 +13,7 @@ from estate import Estate
 from scratch import write_declaration
 
 from schemactl.core.names import NamespaceName
-from schemactl.deploy.registry_state import read_registry_state, state_values
+from schemactl.deploy.registry_state import read_registry_state, state_changes, state_values
 from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
@@ -106,12 +106,23 @@ def test_where_namespaces_have_to_be_declared_the_refusal_is_about_the_namespace
     assert "Fix: correct the topic's name, or approve a declaration: `namespace: shpo/sales`.\n" in plan_text
 
 
-def test_a_plan_is_stale_when_somebody_creates_its_tenant_first(cluster_url: str) -> None:
+def test_a_tenant_that_somebody_creates_first_counts_as_created(tmp_path: Path, cluster_url: str) -> None:
+    """The plans of two namespaces of a new tenant both create it, and each is applied, one after the other."""
+    new_estate = with_topic(tmp_path / "shop", cluster_url, "shop/web/clicks")
+    names = ["shop/sales", "shop/web"]
+    for name in names:
+        text = new_estate.run("plan", "--namespace", name, "--out", f"{name.replace('/', '-')}.json").out
+        assert f"+ namespace {name} in the new tenant shop" in text
+    for name in names:
+        new_estate.run("apply", f"{name.replace('/', '-')}.json")
+    assert "No changes" in new_estate.run("plan").out
+
+
+def test_a_tenant_that_is_gone_is_a_change(cluster_url: str) -> None:
     scope = Scope(frozenset({NamespaceName("shop", "sales")}), frozenset())
     with closing(PulsarRegistry(cluster_url)) as registry:
-        before = read_registry_state(registry, scope)
+        without = state_values(read_registry_state(registry, scope), scope)
         registry.create_tenant("shop")
-        after = read_registry_state(registry, scope)
-    assert before.missing_tenants == {"shop"}
-    assert not after.missing_tenants
-    assert state_values(before, scope) != state_values(after, scope)
+        state = state_values(read_registry_state(registry, scope), scope)
+    assert [*state_changes(without, state)] == []
+    assert [*state_changes(state, without)] == ["the tenant shop is gone"]
