@@ -165,8 +165,9 @@ def require_permissions(plan: Plan, args: argparse.Namespace, registry: Registry
     from schemactl.deploy.apply import restore_before_error
 
     unused_options, missing = [], []
+    needs = plan.needs
     for option in PERMISSION_OPTIONS:
-        needed, permitted = getattr(plan.needs, option.attribute), getattr(args, option.name)
+        needed, permitted = getattr(needs, option.attribute), getattr(args, option.name)
         if option.takes == "nothing":
             unused_options += [format_option(option.name)] if permitted and not needed else []
             missing += [option.consequence] if needed and not permitted else []
@@ -192,8 +193,9 @@ def require_permissions(plan: Plan, args: argparse.Namespace, registry: Registry
 def format_apply_command(plan: Plan, file: str) -> str:
     """Return the command that applies the plan file, with the permissions that the plan needs."""
     options: Json = {}
+    needs = plan.needs
     for option in PERMISSION_OPTIONS:
-        needed = getattr(plan.needs, option.attribute)
+        needed = getattr(needs, option.attribute)
         if option.takes_topics:
             options[option.name] = [name.schema_id for name in sorted(needed)]
         else:

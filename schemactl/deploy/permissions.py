@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from schemactl.core.names import TopicName
 
@@ -32,11 +33,8 @@ class Permissions:
     def join(cls, parts: Iterable[Permissions]) -> Permissions:
         """Return the permissions of all `parts` together."""
         parts = tuple(parts)
-        return cls(
-            delete=frozenset[TopicName]().union(*(part.delete for part in parts)),
-            force_delete=frozenset[TopicName]().union(*(part.force_delete for part in parts)),
-            relax=any(part.relax for part in parts),
-            create_tenants=any(part.create_tenants for part in parts),
-            lose=frozenset[str]().union(*(part.lose for part in parts)),
-            unreadable=frozenset[TopicName]().union(*(part.unreadable for part in parts)),
-        )
+        joined: dict[str, Any] = {}
+        for permission in fields(cls):
+            values = [getattr(part, permission.name) for part in parts]
+            joined[permission.name] = any(values) if permission.default is False else frozenset().union(*values)
+        return cls(**joined)
