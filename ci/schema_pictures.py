@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from examples.environments import history as environments_history  # noqa: E402  the examples are not installed
 from examples.shop import history  # noqa: E402  as above
+from schemactl.cli import main as run_schemactl  # noqa: E402  of this checkout
 from schemactl.publish.drawings import render_document, render_text  # noqa: E402  of this checkout
 
 TOPIC: Final = "orders"
@@ -26,13 +27,17 @@ CELL: Final = 34
 """The size of a cell of the heat map, in pixels."""
 
 
-def run_command(folder: Path, *arguments: str) -> Any:
+def run_command(folder: Path, *arguments: str) -> str:
+    """Return what schemactl prints."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        run_schemactl(["-C", str(folder), *arguments])
+    return out.getvalue()
+
+
+def read_answer(folder: Path, *arguments: str) -> Any:
     """Return the JSON that schemactl prints."""
-    command = [sys.executable, "-m", "schemactl", *arguments, "--format", "json"]
-    done = subprocess.run(  # noqa: S603  the project's own command
-        command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, check=False
-    )
-    return json.loads(done.stdout)
+    return json.loads(run_command(folder, *arguments, "--format", "json"))
 
 
 class FieldLife(NamedTuple):
@@ -193,10 +198,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         shop = Path(name, "shop")
         history.make(shop)
-        [topic] = run_command(shop, "log", TOPIC)["topics"]
+        [topic] = read_answer(shop, "log", TOPIC)["topics"]
         versions = topic["versions"]
         numbers = [version["version"] for version in versions]
-        shown_versions = {number: run_command(shop, "show", f"{TOPIC}@{number}") for number in numbers}
+        shown_versions = {number: read_answer(shop, "show", f"{TOPIC}@{number}") for number in numbers}
 
         # Who reads whom, of every pair; a strategy of BACKWARD_TRANSITIVE protects the pairs below the diagonal.
         reads = {(number, number): True for number in numbers}
@@ -220,18 +225,15 @@ def main() -> None:
             draw_evolution("The fields of orders", days, find_lives(shown_versions), breaking), "utf-8"
         )
 
-        command = [sys.executable, "-m", "schemactl", "graph", "Money", "--format", "svg"]
-        graph = subprocess.run(  # noqa: S603  the project's own command
-            command, cwd=shop, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, check=True
-        ).stdout
-        (out / "money-users.svg").write_bytes(graph)
+        graph = run_command(shop, "graph", "Money", "--format", "svg")
+        (out / "money-users.svg").write_text(graph, "utf-8")
 
         # Dev has a version more than stage, and prod is not promoted yet.
         clone = environments_history.make(Path(name, "environments"))
-        run_command(clone, "apply", "--target", "dev", "--auto-approve")
-        run_command(clone, "promote", "stage", "--to", "origin/main")
+        read_answer(clone, "apply", "--target", "dev", "--auto-approve")
+        read_answer(clone, "promote", "stage", "--to", "origin/main")
         history.git(clone, "push", "--quiet", "origin", "promoted/stage")
-        run_command(clone, "apply", "--target", "stage", "--auto-approve")
+        read_answer(clone, "apply", "--target", "stage", "--auto-approve")
         history.git(
             clone,
             "merge",
@@ -243,8 +245,8 @@ def main() -> None:
             when_s=history.FIRST_COMMIT_S,
         )
         history.git(clone, "push", "--quiet", "origin", "main")
-        run_command(clone, "apply", "--target", "dev", "--auto-approve")
-        status = run_command(clone, "status", "--all-targets")
+        read_answer(clone, "apply", "--target", "dev", "--auto-approve")
+        status = read_answer(clone, "status", "--all-targets")
         targets = [target["target"] for target in status["targets"]]
         grid = {
             topic["topic"].removeprefix("persistent://"): (
