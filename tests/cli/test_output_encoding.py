@@ -57,7 +57,8 @@ COMMANDS = {
 
 PROGRAM = """\
 import os, sys
-import git, schemactl.checks.environments  # imported once for all commands
+import git, schemactl.checks.project_check, schemactl.report.markdown  # imported once for all commands
+import schemactl.cli.effective_values, schemactl.cli.topic_selection, schemactl.declare.models
 from schemactl.__main__ import main
 
 _, folder, separator, *words = sys.argv
