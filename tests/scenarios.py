@@ -12,6 +12,7 @@ A step whose first key is a verb does something:
     upload: {TOPIC: SCHEMAS}  upload these schemas; null deletes the schema
     set: {NAME: POLICIES}     set these policies of a namespace or topic in the registry
     delete: TOPIC             delete the topic in the registry
+    delete schema: TOPIC      delete the versions of the topic, which then counts from 0
     accept: OPTIONS           record version numbers and drift with `drift --accept --reason "a test"`, and approve the record
     run: COMMANDS             run a command, or each of several, with these further keys: `code` is the exit code (or a list of
                               possible ones), `out` and `err` have parts of the output, `omits` has texts that no output has,
@@ -155,6 +156,11 @@ def _delete(estate: Estate, topic: str) -> None:
         registry.delete_topic(TopicName.parse(topic))
 
 
+def _delete_schema(estate: Estate, topic: str) -> None:
+    with estate.registry() as registry:
+        registry.delete_schema(TopicName.parse(topic), force=True)
+
+
 def _accept(estate: Estate, options: str | None) -> None:
     estate.accept(*shlex.split(options or ""))
 
@@ -226,6 +232,7 @@ STEPS: Mapping[str, Callable[[Estate, Any], None]] = {
     "upload": _upload,
     "set": _set_policies,
     "delete": _delete,
+    "delete schema": _delete_schema,
     "accept": _accept,
     "versions": _check_versions,
     "policies": _check_policies,

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from estate import ORDERS, PROJECT, Estate
+from estate import ORDERS, Estate
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import REPOSITORIES
+from scenarios import Scenario, read_scenarios, run_scenario
 from scratch import write_declaration
 
 from schemactl.core.names import NamespaceName, TopicName
@@ -80,6 +81,11 @@ def list_differences(policy_shop: Estate) -> list[str]:
 def list_steps(policy_shop: Estate, *arguments: str) -> list[Any]:
     document: list[Any] = json.loads(policy_shop.run("plan", "--format", "json", *arguments).out)["steps"]
     return document
+
+
+@pytest.mark.parametrize("scenario", read_scenarios(__file__))
+def test_policies_that_git_no_longer_declares(scenario: Scenario, tmp_path: Path) -> None:
+    run_scenario(scenario, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -152,111 +158,6 @@ class TestALineThatIsGone:
         assert [list(step["after"]) for step in list_steps(policy_shop)] == [[policy]]
         policy_shop.run("apply", "--yes")
         assert list_steps(policy_shop) == []
-
-
-@pytest.mark.parametrize("level", ["namespace", "topic"])
-def test_a_value_that_somebody_else_set_is_drift_and_left_alone(tmp_path: Path, level: str) -> None:
-    policy_shop = estate(tmp_path / "shop")
-    declare(policy_shop, **{level: f"{STRATEGY}: BACKWARD\n"})
-    policy_shop.run("apply", "--yes")
-    declare(policy_shop)
-    with policy_shop.registry() as registry:
-        put(registry, level, Policies(S.FORWARD))
-    assert list_steps(policy_shop) == []
-    [message] = list_differences(policy_shop)
-    assert message == f"{STRATEGY} is FORWARD; Git no longer declares it, and its last declared value was BACKWARD"
-    policy_shop.run("apply", "--yes")
-    with policy_shop.registry() as registry:
-        assert read_policies(registry, level).schema_compatibility_strategy is S.FORWARD
-    declare(policy_shop, **{level: f"{STRATEGY}: UNDEFINED\n"})
-    policy_shop.run("apply", "--yes")
-    assert list_differences(policy_shop) == []
-
-
-def test_the_value_that_was_declared_last_counts(tmp_path: Path) -> None:
-    policy_shop = estate(tmp_path / "shop")
-    declare(policy_shop, topic=f"{STRATEGY}: BACKWARD\n")
-    policy_shop.run("apply", "--yes")
-    declare(policy_shop, topic=f"{STRATEGY}: FORWARD\n")
-    declare(policy_shop)
-    assert list_steps(policy_shop) == []
-    assert list_differences(policy_shop) == [
-        f"{STRATEGY} is BACKWARD; Git no longer declares it, and its last declared value was FORWARD"
-    ]
-    with policy_shop.registry() as registry:
-        put(registry, "topic", Policies(S.FORWARD))
-    assert (len(list_steps(policy_shop)), list_differences(policy_shop)) == (1, [])
-
-
-def test_a_value_set_by_hand_long_after_is_reset_too(tmp_path: Path) -> None:
-    """The registry keeps no history of policies, so that nothing tells it from ours."""
-    policy_shop = estate(tmp_path / "shop")
-    declare(policy_shop, topic=f"{STRATEGY}: BACKWARD\n")
-    declare(policy_shop)
-    policy_shop.run("apply", "--yes")
-    with policy_shop.registry() as registry:
-        put(registry, "topic", Policies(S.BACKWARD))
-    assert len(list_steps(policy_shop)) == 1
-
-
-def test_what_a_topic_inherits_is_its_namespaces_after_the_same_plan(tmp_path: Path) -> None:
-    policy_shop = estate(tmp_path / "shop")
-    declare(policy_shop, topic=TOPIC_LINE)
-    policy_shop.run("apply", "--yes")
-    declare(policy_shop, namespace="".join(NAMESPACE_LINES.values()))
-    said = policy_shop.run("plan").out
-    assert f"  - {STRATEGY}: ALWAYS_COMPATIBLE (now BACKWARD_TRANSITIVE, from its namespace)\n" in said
-    policy_shop.run("apply", "--yes")
-    assert (list_steps(policy_shop), list_differences(policy_shop)) == ([], [])
-
-
-def test_what_follows_in_the_same_plan_is_judged_by_what_is_inherited(tmp_path: Path) -> None:
-    policy_shop = estate(tmp_path / "shop")
-    declare(policy_shop, topic=TOPIC_LINE)
-    policy_shop.run("apply", "--yes")
-    declare(policy_shop)
-    policy_shop.commit_orders("id", "needed")
-    assert "would be rejected: incompatible under FULL" in policy_shop.run("plan", code=100).out
-
-
-def test_a_rebuild_resets_what_is_left(tmp_path: Path) -> None:
-    policy_shop = estate(tmp_path / "shop")
-    declare(policy_shop, namespace=NAMESPACE_LINES[STRATEGY], topic=TOPIC_LINE)
-    policy_shop.run("apply", "--yes")
-    declare(policy_shop)
-    with policy_shop.registry() as registry:
-        registry.delete_schema(ORDERS, force=True)
-    policy_shop.run("rebuild", "--out", "plan.json")
-    policy_shop.run("apply", "plan.json")
-    assert (list_steps(policy_shop), list_differences(policy_shop), len(policy_shop.read_versions())) == ([], [], 1)
-
-
-def test_what_was_never_declared_is_left_alone(tmp_path: Path) -> None:
-    policy_shop = estate(tmp_path / "shop")
-    policy_shop.run("apply", "--yes")
-    with policy_shop.registry() as registry:
-        put(registry, "topic", Policies(S.FORWARD))
-        put(registry, "namespace", Policies(is_allow_auto_update_schema=False, schema_validation_enforced=True))
-    assert list_steps(policy_shop) == []
-    # Drift says which value is in force, because `check` judges by the project file's `defaults`.
-    assert [sentence.partition(",")[0] for sentence in list_differences(policy_shop)] == [
-        "is_allow_auto_update_schema of the namespace is false",
-        "schema_validation_enforced of the namespace is true",
-        "schema_compatibility_strategy of the topic is FORWARD",
-    ]
-
-
-def test_targets_with_other_names_and_chosen_topics_reset_their_own(tmp_path: Path) -> None:
-    policy_shop = Estate(
-        tmp_path / "shop", project=PROJECT.replace('db"}', 'db", namespaces: {shop/sales: prod/sales}}')
-    )
-    declare(policy_shop, namespace=NAMESPACE_LINES[STRATEGY], topic=TOPIC_LINE)
-    policy_shop.run("apply", "--yes")
-    declare(policy_shop, namespace=None)
-    topic_names = ["prod/sales", "persistent://prod/sales/orders"]
-    assert [step.get("namespace") or step["topic"] for step in list_steps(policy_shop)] == topic_names
-    assert len(list_steps(policy_shop, "--topic", "orders")) == 2
-    assert len(list_steps(policy_shop, "--namespace", "shop/sales")) == 2
 
 
 strategies = st.sampled_from([None, "UNDEFINED", "BACKWARD", "FULL_TRANSITIVE"])
