@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.drift_acceptance import accept_drift
+from schemactl.cli.parallel_targets import make_stop
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
     Render,
@@ -98,7 +99,7 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     with open_targets(selection, context, prints_notes=False) as targets:
         last_applies = {target.name: read_last_apply(target.place, (), target.context) for target in targets.targets}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
-        results = find_drifts(targets, scope)
+        results = find_drifts(targets, scope, stop=make_stop(context.deadline) if targets.has_several else None)
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
 
         def make_document(report: DriftReport) -> tuple[TargetDocument, int]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from schemactl.core.catalog import Catalog
-from schemactl.core.deadline import OutOfTime, Worker, describe_wait
+from schemactl.core.deadline import Deadline, OutOfTime, Worker, describe_wait
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.garbage_collection import pause_garbage_collection
 
@@ -23,7 +23,6 @@ V = TypeVar("V")
 
 Stop = Callable[[KeyboardInterrupt | OutOfTime], bool]
 """A handler of an interrupt of the main thread; returns whether to wait for the remaining targets, or to cancel them."""
-
 
 _POLL_INTERVAL_S: Final = 0.2
 
@@ -72,6 +71,18 @@ def run_for_each_target(
         else:
             results[name] = result
     return {name: results[name] for name in targets.names if name in results}
+
+
+def make_stop(deadline: Deadline) -> Stop:
+    """Return a handler that stops waiting when the time is up: targets that have not responded get that error as their results."""
+
+    def stop(error: KeyboardInterrupt | OutOfTime) -> bool:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        deadline.end()
+        return False
+
+    return stop
 
 
 def load_catalog(catalog: Catalog) -> Catalog:

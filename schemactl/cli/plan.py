@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import NamedResults, ReadyPlan
 from schemactl.cli.context import Context
-from schemactl.cli.parallel_targets import load_catalog, run_for_each_target
+from schemactl.cli.parallel_targets import Stop, load_catalog, make_stop, run_for_each_target
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.permission_options import (
     PERMISSION_NAMES,
@@ -169,7 +169,8 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
             code = ExitCode.NEGATIVE
         return (make_target_report(plan, digest), to_json(document or {})), code
 
-    with make_plans(selection, args, context) as (targets, plans_by_target):
+    stop = make_stop(context.deadline) if selection.has_several else None
+    with make_plans(selection, args, context, stop=stop) as (targets, plans_by_target):
         documents, codes = make_target_reports("plan", plans_by_target, make_document)
         write_target_reports(documents, outputs, context)
     return targets.exit_code(codes)
@@ -226,11 +227,12 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
 
 @contextmanager
 def make_plans(
-    selection: TargetSelection, args: argparse.Namespace, context: Context
+    selection: TargetSelection, args: argparse.Namespace, context: Context, *, stop: Stop | None = None
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
     """Open the targets, and yield them with the plan for each by name, or the error that prevented it.
 
-    Changes that are not committed, or not approved yet, are noted, because a plan does not have them.
+    Changes that are not committed, or not approved yet, are noted, because a plan does not have them. With `stop`, see `run_in_parallel`,
+    targets that have not responded when the time is up get that error.
     """
     from schemactl.core.escaping import escape_path
 
@@ -254,7 +256,11 @@ def make_plans(
         yield (
             targets,
             run_for_each_target(
-                targets, lambda target: PlanRequest.for_target(target, args), PlanRequest.observe, PlanRequest.plan
+                targets,
+                lambda target: PlanRequest.for_target(target, args),
+                PlanRequest.observe,
+                PlanRequest.plan,
+                stop=stop,
             ),
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.apply_results import NamedResults
 from schemactl.cli.context import Context
+from schemactl.cli.parallel_targets import make_stop
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import Render, add_formats, parse_outputs, write_report
 from schemactl.cli.target_drifts import DriftScope, find_drifts, read_last_apply
@@ -21,7 +22,6 @@ from schemactl.report import STATUS_FORMATS, render_status
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
-    from schemactl.core.deadline import OutOfTime
     from schemactl.core.names import TopicName
     from schemactl.deploy.plan import Plan
     from schemactl.deploy.refusals import Awaited
@@ -69,13 +69,6 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
     outputs = parse_outputs(args.format, STATUS_FORMATS)
     selection = _select_targets(args)
 
-    def stop(error: KeyboardInterrupt | OutOfTime) -> bool:
-        """Stop waiting when the time is up; targets that have not responded become rows with that error."""
-        if isinstance(error, KeyboardInterrupt):
-            raise error
-        context.deadline.end()
-        return False
-
     with open_targets(selection, context, as_rows=True, prints_notes=False) as targets:
         targets_by_name = {target.name: target for target in targets.targets}
         last_applies = {
@@ -101,7 +94,7 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
             return find_waiting_topics(target, plan, named_results, read_target)
 
         scope = DriftScope(unmanaged=args.unmanaged, last_applies=last_applies)
-        drift_by_target = find_drifts(targets, scope, awaited=find_awaited, stop=stop)
+        drift_by_target = find_drifts(targets, scope, awaited=find_awaited, stop=make_stop(context.deadline))
         statuses: list[TargetStatus | UnknownStatus] = []
         for name, drift in drift_by_target.items():
             if isinstance(drift, SchemactlError):

@@ -228,6 +228,23 @@ def test_silent_issuer_of_tokens_is_named(tmp_path: Path) -> None:
     assert "the-secret" not in run.text
 
 
+@pytest.mark.parametrize("command", ["plan", "drift"])
+def test_other_targets_keep_their_results_if_one_is_silent(tmp_path: Path, command: str) -> None:
+    with run_slow_server("silent") as server:
+        repository = make_repository(tmp_path / "r", {"local": "sqlite:registry.db", "live": server.url})
+        run = run_to_limit(repository, command, "--target", "local", "--target", "live")
+    assert run.code == 1
+    assert "live: gave up after" in run.text
+    assert ("3 topics" if command == "plan" else "a/b2") in run.text
+
+
+def test_apply_that_reaches_its_limit_before_it_has_all_plans_applies_nothing(tmp_path: Path) -> None:
+    with run_slow_server("silent") as server:
+        repository = make_repository(tmp_path / "r", {"local": "sqlite:registry.db", "live": server.url})
+        run = run_to_limit(repository, "apply", "--target", "local", "--target", "live", "--auto-approve")
+    assert (run.code, (repository / "registry.db").exists()) == (1, False)
+
+
 def test_status_has_a_row_for_each_silent_target(tmp_path: Path) -> None:
     with run_slow_server("silent") as server, run_slow_server("head") as other_server:
         registries = {"live": server.url, "other": other_server.url, "local": "sqlite:registry.db"}
