@@ -9,8 +9,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 
 from schemactl.core.deadline import DEFAULT_S, OutOfTime, end_command, run_with_alarm, start_command
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C, as in shells."""
+_SIGINT = 2
 
 
 def main() -> int:
@@ -29,9 +28,10 @@ def main() -> int:
     except OutOfTime as error:
         print(f"schemactl: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print("schemactl: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        # As in shells: 130 after Ctrl-C, 143 after SIGTERM.
+        return 128 + getattr(interrupt, "signal_number", _SIGINT)
     finally:
         end_command()
 

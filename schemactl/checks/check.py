@@ -119,7 +119,8 @@ def check_catalog(
                 for weighed_finding in comparison.apply_severity(finding)
             ]
         findings += sorted(topic_findings, key=lambda finding: ORDER[finding.severity])
-    findings += declarations.check_undeclared_renames(comparison, names)
+    changed_names = [name for name in names if name not in unchanged]
+    findings += declarations.check_undeclared_renames(comparison, changed_names)
     findings += declarations.check_undeclared_namespaces(comparison, names)
     findings += declarations.check_open_namespaces(comparison, names)
     if selected is None:
@@ -129,7 +130,7 @@ def check_catalog(
         base=history_label,
         checked=sum(name in proposed_catalog.topics for name in names),
         topics=tuple(topics),
-        policies=tuple(declarations.find_policy_changes(comparison, [name for name in names if name not in unchanged])),
+        policies=tuple(declarations.find_policy_changes(comparison, changed_names)),
         findings=tuple(findings),
         merge_base=branch_point.commit if branch_point.is_behind else None,
         notes=tuple(notes),

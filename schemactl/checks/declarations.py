@@ -436,7 +436,7 @@ def check_open_namespaces(comparison: Comparison, names: Iterable[TopicName]) ->
 
 
 def check_undeclared_renames(comparison: Comparison, names: Iterable[TopicName]) -> Iterator[Finding]:
-    """Yield a finding for each new topic among `names` that seems to be the successor of a removed topic.
+    """Yield a finding for each new topic among the changed topics `names` that seems to be the successor of a removed topic.
 
     It is an error if the schema breaks the old topic's strategy, because topics without `renamed_from` are not compared.
     """
@@ -444,6 +444,8 @@ def check_undeclared_renames(comparison: Comparison, names: Iterable[TopicName])
     # An approved topic is read when it is accessed, so filter by name first.
     removed_names = [name for name in comparison.approved.topics if name.schema_id not in declared_ids]
     last_declared = {name for name in removed_names if not comparison.approved.topics[name].deleted}
+    if not last_declared:
+        return
     old_names = {topic.renamed_from for topic in comparison.declared.topics.values()}
     removed = _group_by_record(comparison.approved.topics[name] for name in last_declared - old_names)
     if not removed:

@@ -8,7 +8,9 @@ import io
 import os
 import re
 import shlex
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -28,12 +30,45 @@ __all__ = ["COMMANDS", "Context", "build_parser", "main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name), and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    with _clean_output():
+    with _clean_output(), _interrupt_on_termination():
         if arguments[:2] == ["completion", "--words"]:
             from schemactl.cli.completion import print_words
 
             return print_words(arguments[2:])
         return _run(arguments)
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal that cancels a pipeline or closes a terminal, which ends a command as Ctrl-C does.
+
+    Attributes:
+        signal_number: the number of the signal.
+    """
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__()
+        self.signal_number = signal_number
+
+
+@contextmanager
+def _interrupt_on_termination() -> Iterator[None]:
+    """Keep what a command has read, and remove what it has half written, if it is ended by SIGTERM or SIGHUP."""
+
+    def interrupt(number: int, _: object) -> None:
+        raise Terminated(number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    names = ("SIGTERM", "SIGHUP") if is_main else ()
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    # `nohup` ignores SIGHUP.
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -111,10 +109,9 @@ def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, context: Con
     for ready in plans:
         ready.target.context.close()
     interruption = _Interruption(context.deadline, several=len(plans) > 1)
-    with _interrupt_on_sigterm():
-        results = run_in_parallel(
-            [partial(_carry_out, ready, args, interruption) for ready in plans], stop=interruption.stop
-        )
+    results = run_in_parallel(
+        [partial(_carry_out, ready, args, interruption) for ready in plans], stop=interruption.stop
+    )
     return [_print_result(result, ready) for ready, result in zip(plans, results, strict=True)]
 
 
@@ -207,16 +204,6 @@ def ask_for_confirmation(args: argparse.Namespace) -> bool:
     if not is_confirmed:
         print("Nothing was applied.")
     return is_confirmed
-
-
-@contextmanager
-def _interrupt_on_sigterm() -> Iterator[None]:
-    """Handle SIGTERM, which cancels pipelines, as Ctrl-C."""
-    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
 
 
 # Progress of an apply on standard error.

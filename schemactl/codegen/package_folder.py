@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import time
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -24,6 +25,9 @@ _SCHEMA_PATH: Final = re.compile(
     rf"(.+/{SCHEMAS}/.+)\.(?:v([0-9]+)|(?:\w+\.)?reader|foreign-[0-9a-f]{{12}})(?:\.\w+)?\.(?:avsc|json)"
 )
 """The path of a schema's file, whose content cannot have a mark: the topic's path, and the version."""
+
+_LEFTOVER_AGE_S: Final = 60.0
+"""The age from which a file with a temporary name was left by a killed run; writing it takes no second."""
 
 MergePredicate = Callable[[Path, str | None], bool]
 """A predicate: whether a merge itself adds a text to a path, or removes the file (None)."""
@@ -94,7 +98,8 @@ def compare(
             if name in files or name in unchanged or not entry.is_file(follow_symlinks=False):
                 continue
             text = (_read(out / name, below) or "") if name.endswith(".py") else ""
-            if _is_generated(name, text) and not brought(out / name, None):
+            is_own = _is_generated(name, text) or _is_leftover(entry)
+            if is_own and not brought(out / name, None):
                 extra.append(name)
     return Difference(tuple(changed), tuple(sorted(extra)), tuple(foreign))
 
@@ -163,6 +168,14 @@ def walk_files(out: Path, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]
 
 def _is_generated(name: str, text: str) -> bool:
     return text.startswith(MARK) or bool(_SCHEMA_PATH.fullmatch(name))
+
+
+def _is_leftover(entry: os.DirEntry[str]) -> bool:
+    """Return whether a run that was killed left the file; another run may be writing a file this second."""
+    is_temporary = entry.name.startswith(atomic_files.TEMPORARY_PREFIX) and entry.name.endswith(
+        atomic_files.TEMPORARY_SUFFIX
+    )
+    return is_temporary and time.time() - entry.stat(follow_symlinks=False).st_mtime > _LEFTOVER_AGE_S
 
 
 def _read(path: Path, below: str | None) -> str | None:

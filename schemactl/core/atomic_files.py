@@ -19,6 +19,9 @@ _DEFAULT_MODE = 0o666
 PRIVATE_MODE = 0o600
 """The permissions of a private file."""
 
+TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".schemactl.", ".part"
+"""The name of a file until its content is complete; a process that is killed leaves it."""
+
 _IGNORED_CHARACTERS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 """Characters that HFS+ ignores in a name."""
 
@@ -85,7 +88,7 @@ def write(
 
 
 def _replace(place: _FilePlace, pieces: Iterable[bytes], mode: int, *, is_new: bool) -> None:
-    temporary = f".schemactl.{os.urandom(12).hex()}.part"
+    temporary = f"{TEMPORARY_PREFIX}{os.urandom(12).hex()}{TEMPORARY_SUFFIX}"
     descriptor = os.open(temporary, _NEW_FILE_FLAGS, mode, dir_fd=place.folder)
     try:
         with os.fdopen(descriptor, "wb") as file:

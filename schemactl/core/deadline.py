@@ -65,6 +65,12 @@ class OutOfTime(BaseException):
             self.fix = "check that the server responds, or give it more time with `--timeout SECONDS`"
         super().__init__(f"{self.message}\n  Fix: {self.fix}")
 
+    def add_progress(self, progress: str, next_step: str) -> None:
+        """Say how far the work is, and what helps the next run."""
+        self.message = f"{self.message}; {progress}"
+        self.fix = f"{next_step}, or {self.fix}"
+        self.args = (f"{self.message}\n  Fix: {self.fix}",)
+
 
 _waits: dict[object, tuple[int, int, Callable[[], str]]] = {}
 """The missing responses, oldest first: the thread that waits, the thread for which it does, and a function that describes the response."""

@@ -45,7 +45,7 @@ _TABLES: Final = """
 -- `adopted` is the commit with which versions begin, or "" if they begin with the first commit. `include` has the import folders
 -- of steps without a project file. `is_checked` tells whether a run read the whole line, and `adopted` contradicts no number.
 CREATE TABLE derivation (
-  derived_from TEXT NOT NULL, adopted TEXT NOT NULL, include TEXT NOT NULL, is_checked INTEGER NOT NULL
+  adopted TEXT NOT NULL, include TEXT NOT NULL, is_checked INTEGER NOT NULL
 );
 -- The first-parent line: step 0 is its first commit. A commit has its row when its step is complete.
 CREATE TABLE step (step INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
@@ -185,35 +185,32 @@ class HistoryState:
         self.step = self.last if step is None else step
 
     @classmethod
-    def create(cls, derivation: str = "", adopted: str = "", include: Mapping[str, str] = EMPTY) -> HistoryState:
+    def create(cls, adopted: str = "", include: Mapping[str, str] = EMPTY) -> HistoryState:
         """Create an empty database.
 
         Args:
-            derivation: the key of the database, if it may be saved.
             adopted: the id of the commit with which versions begin.
             include: the import folders of steps without a project file.
         """
         connection = _connect()
         connection.executescript(_TABLES)
-        row = (derivation, adopted, json.dumps({**include}, sort_keys=True))
-        connection.execute("INSERT INTO derivation VALUES (?, ?, ?, 0)", row)
+        row = (adopted, json.dumps({**include}, sort_keys=True))
+        connection.execute("INSERT INTO derivation VALUES (?, ?, 0)", row)
         return cls(connection)
 
     @classmethod
-    def open(cls, store: Store, derivation: str) -> HistoryState | None:
-        """Open the saved database of a derivation, or return None if there is no such file."""
+    def open(cls, store: Store) -> HistoryState | None:
+        """Open the saved database, or return None if there is no such file."""
         database = store.read("history") if _CAN_BE_SAVED else None
         if database is None:
             return None
         connection = _connect()
         connection.deserialize(database)
-        saved_derivation = connection.execute("SELECT derived_from FROM derivation").fetchone()
-        return cls(connection) if saved_derivation == (derivation,) else None
+        return cls(connection)
 
-    def save(self, store: Store) -> None:
-        """Save the database, if SQLite can serialize it."""
-        if _CAN_BE_SAVED:
-            store.write("history", self.connection.serialize())
+    def save(self, store: Store) -> bool:
+        """Save the database, if SQLite can serialize it, and return whether it is saved."""
+        return _CAN_BE_SAVED and store.write("history", self.connection.serialize())
 
     @property
     def adopted(self) -> str:
@@ -592,10 +589,10 @@ class HistoryStateWriter(HistoryState):
         self._write("INSERT OR REPLACE INTO step VALUES (?, ?, ?, ?)", row)
         self._commit = None
 
-    def save(self, store: Store) -> None:
-        """Save the database, if possible, with the recorded part of the current step."""
+    def save(self, store: Store) -> bool:
+        """Save the database, if possible, with the recorded part of the current step, and return whether it is saved."""
         self._commit_rows()
-        super().save(store)
+        return super().save(store)
 
     def end_interrupted_run(self) -> HistoryState:
         """Return the state after the last complete step; no step may follow.

@@ -65,20 +65,23 @@ class Store:
         git_directory: Git's folder that all linked worktrees share.
         facts: the inputs of the content, besides the objects of the repository.
         identify_code: returns the identity of the code that the content depends on.
+
+    Attributes:
+        folder: the folder of the files, or None if nothing is saved.
     """
 
     def __init__(
         self, git_directory: str | os.PathLike[str], *facts: str, identify_code: Callable[[], str] = program
     ) -> None:
-        self._folder = repository_folder(git_directory)
+        self.folder = repository_folder(git_directory)
         self._facts = facts
         self._identify_code = identify_code
 
     def read(self, kind: str) -> memoryview | None:
         """Return the saved content, or None if the file is missing or damaged."""
-        if self._folder is None:
+        if self.folder is None:
             return None
-        path = self._build_path(kind, self._folder)
+        path = self._build_path(kind, self.folder)
         try:
             with open(path, "rb", buffering=0) as file:
                 if time.time() - os.fstat(file.fileno()).st_mtime > _USE_INTERVAL_S:
@@ -90,21 +93,24 @@ class Store:
         content = memoryview(data)[_DIGEST_BYTES:]
         return content if data[:_DIGEST_BYTES] == _compute_digest(content) else None
 
-    def write(self, kind: str, content: bytes) -> None:
-        """Save `content` if possible, and remove files that were not used for MAX_AGE_S."""
-        if self._folder is None:
-            return
+    def write(self, kind: str, content: bytes) -> bool:
+        """Save `content` if possible, and remove files that were not used for MAX_AGE_S; return whether it is saved."""
+        if self.folder is None:
+            return False
+        is_saved = False
         try:
             atomic_files.write(
-                self._build_path(kind, self._folder),
+                self._build_path(kind, self.folder),
                 (_compute_digest(content), content),
                 below=None,
                 mode=atomic_files.PRIVATE_MODE,
             )
-            _remove_unused(os.path.dirname(self._folder))
+            is_saved = True
+            _remove_unused(os.path.dirname(self.folder))
         except OSError:
             # The disk is full or read-only, or another process removes the same files.
             pass
+        return is_saved
 
     def _build_path(self, kind: str, folder: str) -> str:
         facts = "\0".join([self._identify_code(), *self._facts])

@@ -22,6 +22,7 @@ from itertools import chain, islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from schemactl.core.catalog import Namespace, Topic
+from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import (
     DeclarationError,
     HistoryError,
@@ -130,13 +131,12 @@ class Derivation:
         self._repository = repository
         self._project = project
         self._progress = progress
-        self._store = Store(repository.common_directory, project.path)
+        self._store = Store(repository.common_directory, encode_inputs(project))
 
     def derive(self, tip: Commit, *, save: bool) -> HistoryState:
         """Derive the state after `tip`; with `save`, save it in the cache if it has grown enough."""
-        inputs = encode_inputs(self._project)
         state, kept_steps, is_checked = None, 0, False
-        cached = HistoryState.open(self._store, inputs)
+        cached = HistoryState.open(self._store)
         if cached and cached.last >= 0:
             if (step := cached.find_step(tip.id)) is not None:
                 state = cached.at_step(step)
@@ -185,7 +185,7 @@ class Derivation:
         include = self._find_include(tip)
         state = interrupted_state
         if state is None or (state.adopted, state.include) != (adopted, include):
-            state = HistoryState.create(encode_inputs(self._project), adopted, include)
+            state = HistoryState.create(adopted, include)
         state = self._extend(state, log(self._repository, tip.id), save=save, tip=tip)
         self._require_on_line(state, tip)
         return state
@@ -306,6 +306,7 @@ class Derivation:
         With `save`, the state is saved from time to time, and when the run is interrupted, so that the next run goes on from there.
         """
         writer = HistoryStateWriter(state)
+        first_step = state.last
         since = [f"^{state.read_commit(state.last).id}"] if state.last >= 0 else []
         saved_commits, saved_s = 0, time.monotonic()
         commit_count: int | None = None
@@ -330,11 +331,23 @@ class Derivation:
                 recorder.follow(commits, report_progress)
         except SchemactlError:
             raise
-        except BaseException:
+        except BaseException as interruption:
             # Out of time, or interrupted by the user: the next run goes on from here.
             complete_state = writer.end_interrupted_run()
             if save and (complete_state.last >= 0 or complete_state.is_unfinished):
-                complete_state.save(self._store)
+                is_saved = complete_state.save(self._store)
+                if isinstance(interruption, OutOfTime) and self._store.folder:
+                    total = f" of {commit_count:,}" if commit_count else ""
+                    count = f"{complete_state.last - first_step:,}{total} commits"
+                    if is_saved:
+                        interruption.add_progress(
+                            f"{count} are read and kept", "run it again, which goes on from there"
+                        )
+                    else:
+                        interruption.add_progress(
+                            f"{count} were read, and cannot be kept in {self._store.folder}",
+                            "name a folder that can be written as SCHEMACTL_CACHE",
+                        )
             raise
         return writer.finish()
 

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from command import schemactl
 from scratch import ENVIRONMENT, Scratch
+
+from schemactl.history.git import Blob, Repository
 
 Files = Mapping[str, str]
 
@@ -164,3 +167,36 @@ def test_a_file_has_so_many_documents_and_no_more(tmp_path: Path) -> None:
         "namespaces/orders.yaml:20002:1: the file has more than 10,000 documents; this is the first one over the limit",
         "  Fix: put them into several files",
     ]
+
+
+@pytest.mark.parametrize("change", ["remove", "rename", "edit"])
+def test_the_definitions_of_topics_that_do_not_change_are_not_read(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = {
+        f"namespaces/t{number}.yaml": f"topic: shop/sales/t{number}\nschema: {{type: AVRO, definition: t{number}.avsc}}\n"
+        for number in range(60)
+    }
+    definitions = {path.replace(".yaml", ".avsc"): record(number + 1, "int") for number, path in enumerate(topics)}
+    text = topics["namespaces/t7.yaml"]
+    proposals: dict[str, dict[str, str | None]] = {
+        "remove": {"namespaces/t7.yaml": None},
+        "rename": {"namespaces/t7.yaml": text.replace("t7\n", "u7\nrenamed_from: shop/sales/t7\n", 1)},
+        "edit": {"namespaces/t7.yaml": text + "owner: sales\n"},
+    }
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"schemactl.yaml": "version: 1\napproved: main\n", **topics, **definitions})
+    scratch.flush()
+    schemactl(scratch.path, "check")
+    scratch.commit(proposals[change], branch="work", start=1)
+    scratch.git("checkout", "-q", "work")
+    blob_ids: list[str] = []
+    read_blob = Repository.blob
+
+    def read_and_note(repository: Repository, blob_id: str) -> Blob:
+        blob_ids.append(blob_id)
+        return read_blob(repository, blob_id)
+
+    monkeypatch.setattr(Repository, "blob", read_and_note)
+    schemactl(scratch.path, "check", code=(0, 100))
+    assert len(blob_ids) < 20

@@ -153,3 +153,16 @@ def test_what_the_project_pins_is_what_the_package_reads(shop_folder: Path, tmp_
     git(work, "commit", "-qam", "y")
     schemactl(work, "-q", "generate", code=1)
     assert (work / ORDERS).read_text() == module
+
+
+def test_a_file_that_a_killed_run_left_is_removed_and_the_file_of_another_run_is_not(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    schemactl(folder, "generate")
+    [package] = [path.parent for path in (folder / "generated").glob("*/__init__.py")]
+    left, other = (package / f".schemactl.{digit * 24}.part" for digit in "0f")
+    for path in (left, other):
+        path.write_text("half of a ")
+    os.utime(left, (0, 0))
+    assert ", 1 stale." in schemactl(folder, "generate", "--check", code=100).out
+    schemactl(folder, "generate")
+    assert (left.exists(), other.exists()) == (False, True)

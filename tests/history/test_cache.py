@@ -21,6 +21,7 @@ from types import FrameType
 from typing import IO, Any, NamedTuple
 
 import pytest
+from fork_server import start_program
 from forks import fork_process
 from readings import ORDERS, PROJECT, list_subjects, read, read_commands
 from scratch import ENVIRONMENT, Scratch, cache_of, record, write_declaration
@@ -48,7 +49,7 @@ def find_cache_file(path: Path) -> Path:
 
 
 def open_cache(path: Path, project: Project = PROJECT) -> HistoryState | None:
-    return HistoryState.open(Store(path / ".git", project.path), encode_inputs(project))
+    return HistoryState.open(Store(path / ".git", encode_inputs(project)))
 
 
 @pytest.fixture
@@ -486,12 +487,63 @@ def test_each_interrupted_reading_makes_progress(
     states = []
     with Repository.open(topic_repository.path) as repository:
         for _ in range(run_count):
-            with pytest.raises(type(error)):
+            with pytest.raises(type(error)) as caught:
                 read_history(repository, PROJECT, progress=stop_at(4, error))
             states.append(read_state(topic_repository))
         assert list_subjects(read_history(repository, PROJECT, progress=lambda *_: None)) == complete
+    if isinstance(error, OutOfTime):
+        assert "4 commits are read and kept" in str(caught.value)
     assert states == [(last, False) for last in range(3, 4 * run_count, 4)]
     assert read_state(topic_repository) == (4 * run_count + 1, True)
+
+
+def test_each_setting_of_the_project_has_a_separate_history(topic_repository: Scratch) -> None:
+    """Branches that change `roots`, and their worktrees, take turns without reading all of Git each time."""
+    other = replace(PROJECT, roots=("topics", "more"))
+    for project in (PROJECT, other):
+        assert open_cache(topic_repository.path, project) is None
+        read(topic_repository, project)
+    for project in (PROJECT, other):
+        cached = open_cache(topic_repository.path, project)
+        assert cached
+        assert cached.is_checked
+
+
+TERMINATED = """\
+import os
+import signal
+from schemactl.__main__ import main
+from schemactl.history.cache import HistoryStateWriter
+
+begin = HistoryStateWriter.begin
+subjects = []
+
+
+def begin_or_stop(writer, commit):
+    subjects.append(commit.subject)
+    if len(subjects) == 5:
+        os.kill(os.getpid(), getattr(signal, os.environ["SIGNAL"]))
+    return begin(writer, commit)
+
+
+HistoryStateWriter.begin = begin_or_stop
+sys.exit(main())
+"""
+"""The command line, which gets a signal at the fifth commit."""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_reading_that_a_signal_ends_is_kept(topic_repository: Scratch, name: str, code: int) -> None:
+    """A runner cancels a job with SIGTERM, and a terminal that is closed sends SIGHUP."""
+    topic_repository.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n"}, "project")
+    for number in range(2, 10):
+        topic_repository.commit({"topics/orders.avsc": record("id", note=number)}, f"v{number}")
+    topic_repository.flush()
+    with start_program(
+        topic_repository.path, TERMINATED, "list", environment=ENVIRONMENT | {"SIGNAL": name}
+    ) as program:
+        assert (program.wait(), program.read_err()) == (code, "schemactl: interrupted\n")
+    assert read_state(topic_repository) == (3, False)
 
 
 def read_state(scratch: Scratch) -> tuple[int, bool]:

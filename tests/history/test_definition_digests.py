@@ -90,7 +90,7 @@ def test_a_shared_definition_makes_versions_of_those_that_use_it(
     assert len(topic_versions) == versions
     assert [b"Money" in version.info.schema for version in topic_versions if version.info] == [True] * versions
     # A digest combined from the files equals the digest of the whole definition.
-    cache = HistoryState.open(Store(scratch.path / ".git", PROJECT.path), encode_inputs(PROJECT))
+    cache = HistoryState.open(Store(scratch.path / ".git", encode_inputs(PROJECT)))
     assert cache
     cached_digests = [row.digest for row in cache.list_versions(ORDERS.schema_id)]
     assert cached_digests == [compute_digest(replace(version.info)) for version in topic_versions if version.info]
