@@ -24,7 +24,7 @@ from schemactl.core.errors import DeclarationError, HistoryError, MissingProject
 from schemactl.core.names import NamespaceName, TargetNames, select_known_topics
 from schemactl.core.policies import SETTINGS
 from schemactl.core.project import Project, Target
-from schemactl.core.terminal import format_table, on_one_line
+from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count, format_time, get_name_type
 
 if TYPE_CHECKING:
@@ -307,7 +307,8 @@ def _print_next_steps(
     ]
     if project.generate is not None:
         steps = [step for step in steps if step[0] != "schemactl init"]
-    print("\n".join(format_table(steps, indent=2)))
+    for command, purpose in steps:
+        print(f"  {command:<34} {purpose}")
     used_names = {topic.namespace_name for topic in registered.topics}
     open_namespaces = sorted(
         name
