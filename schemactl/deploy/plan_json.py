@@ -302,8 +302,7 @@ def _compute_digest(document: PlanDocument) -> str:
     for index, (key, member) in enumerate(members):
         digest.update(f"{',' if index else '{'}{encode(key)}:".encode())
         if key == "state":
-            state = {name: value for name, value in to_json(member).items() if name != "missing_tenants"}
-            digest.update(encode(state).encode())
+            digest.update(encode({**to_json(member), "missing_tenants": []}).encode())
             continue
         if key not in _NOT_IN_DIGEST_OF_ENTRIES:
             digest.update(encode(to_json(member)).encode())
