@@ -61,14 +61,13 @@ def _interrupt_on_termination() -> Iterator[None]:
     names = ("SIGTERM", "SIGHUP") if is_main else ()
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     # `nohup` ignores SIGHUP.
-    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, interrupt)
+    numbers = [number for number in numbers if number == signal.SIGTERM or signal.getsignal(number) is signal.SIG_DFL]
+    old_handlers = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -199,7 +199,7 @@ def read_approved_project(project: Project, context: Context) -> ApprovedProject
         return None
     repository = None
     with suppress(HistoryError):
-        # Outside of a repository, `approved_project` decides whether that is an error.
+        # Outside of a repository, `find_approved_project` decides whether that is an error.
         repository = context.repository
     return find_approved_project(context.directory, context.config, project, repository=repository)
 

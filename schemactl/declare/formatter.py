@@ -14,7 +14,7 @@ from schemactl.core.catalog import Namespace
 from schemactl.core.errors import DeclarationError, Problem
 from schemactl.core.escaping import escape_path
 from schemactl.core.project import Project
-from schemactl.core.schema import SchemaType
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.declare import reader
 from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files, decode, read_bytes, resolve
@@ -90,12 +90,12 @@ def format_files(files: Files, project: Project, prefixes: Sequence[str] = ("",)
         problems += [problem for problem in declared.problems if problem.source.path in contents]
         broken_paths = {problem.source.path for problem in problems}
         contents = {path: data for path, data in contents.items() if path not in broken_paths}
+
+        def is_same(old: SchemaInfo, new: SchemaInfo) -> bool:
+            return identity(old) == identity(new) and has_same_text(old, new)
+
         harmless_contents = select_harmless_rewrites(
-            files,
-            project,
-            declared,
-            contents,
-            lambda old, new: identity(old) == identity(new) and has_same_text(old, new),
+            files, project, declared, contents, is_same, is_allowed_for_client=is_same
         )
         refused += sorted(contents.keys() - harmless_contents.keys())
         contents = harmless_contents

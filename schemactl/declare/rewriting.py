@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,8 @@ def select_harmless_rewrites(
     before: Declared,
     contents: Mapping[str, bytes],
     is_allowed: Callable[[SchemaInfo, SchemaInfo], bool],
+    *,
+    is_allowed_for_client: Callable[[SchemaInfo, SchemaInfo], bool] = operator.eq,
 ) -> dict[str, bytes]:
     """Return the rewrites in `contents` that do not change any declaration, apart from changes of schemas that `is_allowed` allows.
 
@@ -29,7 +32,8 @@ def select_harmless_rewrites(
         project: the project.
         before: the declarations of `files`. A file with problems must not be among `contents`.
         contents: the new contents by path.
-        is_allowed: returns whether the first schema, of a topic or of a client, may become the second; nothing else may change.
+        is_allowed: returns whether the first schema of a topic may become the second; nothing else may change.
+        is_allowed_for_client: the same for the schema that a client is built with, which is a fact about the client.
     """
     remaining = dict(contents)
     broken_paths = {problem.source.path for problem in before.problems}
@@ -41,7 +45,7 @@ def select_harmless_rewrites(
             return {}
         for name, old_topic in before.catalog.topics.items():
             new_topic = after.catalog.topics.get(name)
-            if new_topic is None or not _is_unchanged(old_topic, new_topic, is_allowed):
+            if new_topic is None or not _is_unchanged(old_topic, new_topic, is_allowed, is_allowed_for_client):
                 rejected |= {*before.dependencies.get(name, ())} & remaining.keys()
                 rejected |= {old_topic.source.path} & remaining.keys() if old_topic.source else set()
         if not rejected:
@@ -50,24 +54,30 @@ def select_harmless_rewrites(
     return remaining
 
 
-def _is_unchanged(old: Topic, new: Topic, is_allowed: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
+def _is_unchanged(
+    old: Topic,
+    new: Topic,
+    is_allowed: Callable[[SchemaInfo, SchemaInfo], bool],
+    is_allowed_for_client: Callable[[SchemaInfo, SchemaInfo], bool],
+) -> bool:
+    def are_allowed(old_part: Topic, new_part: Topic) -> bool:
+        schemas = [(old_part.schema, new_part.schema, is_allowed)]
+        for old_client, new_client in zip(old_part.clients, new_part.clients, strict=True):
+            schemas.append((old_client.schema, new_client.schema, is_allowed_for_client))
+        return all(
+            allows(old_schema, new_schema) if old_schema and new_schema else old_schema is new_schema
+            for old_schema, new_schema, allows in schemas
+        )
+
     old_parts, new_parts = old.split(), new.split()
     return len(old_parts) == len(new_parts) and all(
-        _without_schemas(old_part) == _without_schemas(new_part)
-        and all(
-            is_allowed(old_schema, new_schema) if old_schema and new_schema else old_schema is new_schema
-            for old_schema, new_schema in zip(_list_schemas(old_part), _list_schemas(new_part), strict=True)
-        )
+        _without_schemas(old_part) == _without_schemas(new_part) and are_allowed(old_part, new_part)
         for old_part, new_part in zip(old_parts, new_parts, strict=True)
     )
 
 
 def _without_schemas(topic: Topic) -> Topic:
     return replace(topic, schema=None, clients=tuple(replace(client, schema=None) for client in topic.clients))
-
-
-def _list_schemas(topic: Topic) -> list[SchemaInfo | None]:
-    return [topic.schema, *(client.schema for client in topic.clients)]
 
 
 def write_files(top: str, contents: Mapping[str, bytes]) -> None:

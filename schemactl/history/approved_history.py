@@ -915,7 +915,7 @@ def resolve_approved_ref(
     nothing_fetched = fetch_head.is_file() and not fetch_head.stat().st_size
     has_remote = bool(_list_remotes_with_url(repository))
     is_empty = not refs and repository.commit("HEAD") is None and (not has_remote or nothing_fetched)
-    _require_sound_branches(repository, name if refs else None, refs)
+    _require_sound_branches(repository, name if refs else None)
     if is_empty:
         return name or "main", None
     if name:
@@ -931,26 +931,39 @@ def resolve_approved_ref(
     )
 
 
-def _require_sound_branches(repository: Repository, name: str | None, refs: Sequence[str]) -> None:
+def _require_sound_branches(repository: Repository, name: str | None) -> None:
     """Raise HistoryError if the branch `name`, or any branch without a name, exists but does not lead to a commit.
 
     Git leaves such a branch out of its lists, so that a repository looks like a new one after a crash emptied the file of its branch.
     """
-    branches = repository.common_directory / "refs" / "heads"
-    # In the format reftable it is a file.
-    loose_branches = [
-        file.relative_to(branches).as_posix()
-        for file in sorted(branches.rglob("*") if branches.is_dir() else ())
-        if file.is_file() and file.suffix != ".lock"
-    ]
-    for branch in loose_branches if name is None else [name.removeprefix("refs/heads/")]:
+    folder = repository.common_directory / "refs" / "heads"
+    # In the format reftable it is a file. Other programs leave files whose names are no names of branches.
+    files = {
+        file.relative_to(folder).as_posix(): file
+        for file in sorted(folder.rglob("*") if folder.is_dir() else ())
+        if file.is_file() and file.suffix != ".lock" and not file.name.startswith(".")
+    }
+    listed_refs = (
+        repository.run("for-each-ref", "--format=%(refname)", "refs/heads/").decode("utf-8", "replace").split()
+    )
+    for branch in files if name is None else [name.removeprefix("refs/heads/")]:
         ref = f"refs/heads/{branch}"
-        if (branch in loose_branches or branch in refs) and repository.commit(ref) is None:
-            raise HistoryError(
-                f"the branch {branch} is damaged: it does not lead to a commit of this repository",
-                fix=f"`git update-ref {quote(ref)} COMMIT` with the commit that the last line of "
-                f"{quote(str(repository.common_directory / 'logs' / ref))} names second, or clone the repository again",
-            )
+        if (branch not in files and ref not in listed_refs) or repository.commit(ref) is not None:
+            continue
+        if branch in files and (target := _find_symbolic_target(files[branch])) and target not in files:
+            # It stands for a branch that has no commit yet.
+            continue
+        raise HistoryError(
+            f"the branch {branch} is damaged: it does not lead to a commit of this repository",
+            fix=f"`git update-ref {quote(ref)} COMMIT` with the commit that the last line of "
+            f"{quote(str(repository.common_directory / 'logs' / ref))} names second, or clone the repository again",
+        )
+
+
+def _find_symbolic_target(file: Path) -> str:
+    """Return the branch for which a symbolic ref stands, or "" for any other file."""
+    text = file.read_text(encoding="utf-8", errors="replace").strip()
+    return text.removeprefix("ref:").strip().removeprefix("refs/heads/") if text.startswith("ref:") else ""
 
 
 def is_approved_tip(repository: Repository, project: Project, approved_ref: str | None, tip: Commit) -> bool:

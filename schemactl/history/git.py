@@ -100,12 +100,13 @@ class GitFailed(HistoryError):
     """A git command that failed.
 
     Attributes:
-        status: the exit status. A command without a result, such as `git merge-base` of unrelated commits, exits with 1.
-        stderr: the text on standard error, without outer spaces. With GIT_TRACE it is not empty without a failure either.
+        has_result: whether the exit status 1 is an answer, such as that of `git merge-base` about unrelated commits.
+        stderr: the text on standard error, without outer spaces.
     """
 
     def __init__(self, command: str, status: int, stderr: str) -> None:
-        self.status = status
+        # With GIT_TRACE, standard error has lines of other kinds as well.
+        self.has_result = status == 1 and not re.search(r"(?m)^(?:error|fatal): ", stderr)
         self.stderr = stderr.strip()
         reason = self.stderr or f"it exited with {status} and no message"
         super().__init__(f"`git {command}` failed: {reason}")
@@ -316,7 +317,7 @@ class Repository:
             try:
                 base = self.commit(self.run("merge-base", head.id, tip.id).decode().strip())
             except GitFailed as failure:
-                if failure.status != 1:
+                if not failure.has_result:
                     raise
                 self.require_all_commits()
                 base = None
@@ -413,7 +414,7 @@ class Repository:
         try:
             listed = self.run("config", "--null", "--get-regexp", names).decode("utf-8", "surrogateescape")
         except GitFailed as failure:
-            if failure.status != 1:
+            if not failure.has_result:
                 raise
             # No setting has a matching name.
             return []

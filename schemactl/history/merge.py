@@ -607,7 +607,7 @@ def merge_head_into(repository: Repository, project: Project, approved_ref: str)
             *("merge-tree", "--write-tree", tip.id, head.id), options=(*options, *_WITHOUT_FILTERS), variables=variables
         )
     except GitFailed as failure:
-        if failure.status != 1:
+        if not failure.has_result:
             raise
         raise HistoryError(
             f"{head.short} cannot be merged into {ref}: they conflict",

@@ -36,6 +36,7 @@ from schemactl.core.garbage_collection import pause_garbage_collection, resume_g
 from schemactl.core.names import DOMAINS
 from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, MAX_DEPTH, Commit, SchemaType
+from schemactl.core.wording import format_count
 from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
 from schemactl.declare.document import Documents, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
@@ -337,16 +338,21 @@ class Derivation:
             if save and (complete_state.last >= 0 or complete_state.is_unfinished):
                 is_saved = complete_state.save(self._store)
                 if isinstance(interruption, OutOfTime) and self._store.folder:
-                    total = f" of {commit_count:,}" if commit_count else ""
-                    count = f"{complete_state.last - first_step:,}{total} commits"
+                    read_count = complete_state.last - first_step
+                    part = (
+                        f"{read_count:,} of {commit_count:,} commits"
+                        if commit_count
+                        else format_count(read_count, "commit")
+                    )
+                    part = part if read_count else "a part of the next commit"
                     if is_saved:
                         interruption.add_progress(
-                            f"{count} are read and kept", "run it again, which goes on from there"
+                            f"kept for the next run: {part}", "run it again, which goes on from there"
                         )
                     else:
                         interruption.add_progress(
-                            f"{count} were read, and cannot be kept in {self._store.folder}",
-                            "name a folder that can be written as SCHEMACTL_CACHE",
+                            f"read, but not kept: {part}, because {self._store.folder} cannot be written",
+                            "name another folder as SCHEMACTL_CACHE",
                         )
             raise
         return writer.finish()

@@ -92,6 +92,13 @@ def _merge_properties(properties: Mapping[str, str], changes: Mapping[str, str |
     return json.dumps({key: value for key, value in merged.items() if value is not None})
 
 
+def _read_properties(text: str) -> dict[str, str]:
+    properties = json.loads(text)
+    if not isinstance(properties, dict):
+        raise TypeError(f"{text} is not an object")
+    return properties
+
+
 def _to_boolean(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
@@ -178,7 +185,7 @@ class EmbeddedRegistry(Relaxing):
             return None
         with self._database.decode(name):
             roles = json.loads(row["admin_roles"])
-        return StoredTenant(None if roles is None else tuple(roles))
+            return StoredTenant(None if roles is None else tuple(roles))
 
     def put_tenant(self, name: str, admin_roles: Sequence[str] | None) -> None:
         """Create the tenant, or replace its administrators."""
@@ -214,7 +221,7 @@ class EmbeddedRegistry(Relaxing):
                     _parse_settings(values),
                 ),
                 CompatibilityStrategy(auto_update) if auto_update else None,
-                json.loads(row["properties"]),
+                _read_properties(row["properties"]),
                 json.loads(values.get(_BUNDLES, "[]")),
             )
 
@@ -303,7 +310,7 @@ class EmbeddedRegistry(Relaxing):
                     settings=_parse_settings(values),
                 ),
                 None if row["partitions"] is None else int(row["partitions"]),
-                json.loads(row["properties"]),
+                _read_properties(row["properties"]),
             )
 
     def count_topic_policies(self, namespace: NamespaceName) -> int:

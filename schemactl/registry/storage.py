@@ -175,9 +175,14 @@ class SqliteStorage:
 
     def _make_entry(self, key: str, data: Any, version: Any) -> StoredSchema:
         with self._database.decode(key):
-            if not (isinstance(data, bytes) and isinstance(version, int)):
-                raise TypeError(f"version {version!r} is not a number with bytes")
-        return StoredSchema(data, version)
+            if not isinstance(version, int):
+                raise TypeError(f"the version {version!r} is not a number")
+            if isinstance(data, str):
+                # SQLite makes a text of an entry that somebody edits with its functions.
+                data = data.encode(errors="surrogatepass")
+            if not isinstance(data, bytes):
+                raise TypeError(f"version {version} has no bytes")
+            return StoredSchema(data, version)
 
     def delete(self, key: str) -> bool:
         """See `SchemaStorage.delete`."""

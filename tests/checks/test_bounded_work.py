@@ -169,7 +169,7 @@ def test_a_file_has_so_many_documents_and_no_more(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("change", ["remove", "rename", "edit"])
+@pytest.mark.parametrize("change", ["remove", "replace", "rename", "edit"])
 def test_the_definitions_of_topics_that_do_not_change_are_not_read(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +181,7 @@ def test_the_definitions_of_topics_that_do_not_change_are_not_read(
     text = topics["namespaces/t7.yaml"]
     proposals: dict[str, dict[str, str | None]] = {
         "remove": {"namespaces/t7.yaml": None},
+        "replace": {"namespaces/t7.yaml": text.replace("t7\n", "u7\n", 1)},
         "rename": {"namespaces/t7.yaml": text.replace("t7\n", "u7\nrenamed_from: shop/sales/t7\n", 1)},
         "edit": {"namespaces/t7.yaml": text + "owner: sales\n"},
     }

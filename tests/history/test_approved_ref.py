@@ -208,6 +208,25 @@ def test_a_damaged_branch_is_no_empty_history(
     assert "logs/refs/heads/" in error.fix
 
 
+def test_a_file_that_is_no_branch_and_a_name_for_a_branch_to_come_are_no_damage(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    (scratch.path / ".git/refs/heads/.DS_Store").write_bytes(b"\0\0")
+    scratch.git("symbolic-ref", "refs/heads/trunk", "refs/heads/main")
+    assert find_approved(scratch) == ("main", None)
+
+
+def test_a_damaged_remote_branch_is_fetched_again_and_no_local_branch_is_advised(upstream_repository: Scratch) -> None:
+    here = clone(upstream_repository)
+    (here.path / ".git/refs/remotes/origin/main").write_text("1" * 40 + "\n")
+    error = read_error(here, configured="origin/main")
+    assert error.fix == "`git fetch origin main`"
+
+
+def test_a_tag_of_a_tree_is_no_damaged_branch(upstream_repository: Scratch) -> None:
+    upstream_repository.git("tag", "tree", "main^{tree}")
+    assert "no ref 'tree'" in read_error(upstream_repository, configured="tree").message
+
+
 def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream_repository: Scratch) -> None:
     here = clone(upstream_repository, "--depth", "1")
     linked = here.path.parent / "linked"

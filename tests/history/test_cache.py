@@ -492,7 +492,7 @@ def test_each_interrupted_reading_makes_progress(
             states.append(read_state(topic_repository))
         assert list_subjects(read_history(repository, PROJECT, progress=lambda *_: None)) == complete
     if isinstance(error, OutOfTime):
-        assert "4 commits are read and kept" in str(caught.value)
+        assert "kept for the next run: 4 commits" in str(caught.value)
     assert states == [(last, False) for last in range(3, 4 * run_count, 4)]
     assert read_state(topic_repository) == (4 * run_count + 1, True)
 

@@ -167,6 +167,7 @@ def test_storage_is_imported_only_if_its_full_name_is_allowed(
 DAMAGES = {
     "properties of a topic": "UPDATE topics SET properties = ''",
     "properties of a namespace": "UPDATE namespaces SET properties = '{'",
+    "properties that are a list": "UPDATE namespaces SET properties = '[1]'",
     "a strategy": "UPDATE topics SET schema_compatibility_strategy = 'x'",
     "partitions": "UPDATE topics SET partitions = 'x'",
     "the name of a topic": "UPDATE topics SET topic = 'x'",
