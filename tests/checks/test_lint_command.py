@@ -72,6 +72,18 @@ def test_fix_edits_the_file_keeps_its_permissions_and_says_so(misspelled_reposit
     assert (path.read_text(), path.stat().st_mode & 0o777) == (FINE, 0o600)
 
 
+def test_fix_leaves_a_definition_that_a_client_is_built_with(misspelled_repository: Scratch) -> None:
+    """A running client has no default that somebody adds to its file."""
+    nullable = '{"type": "record", "name": "Order", "fields": [{"name": "note", "type": ["null", "string"]}]}\n'
+    client = "clients: [{name: billing, role: consumer, schema: orders.avsc, language: python}]\n"
+    misspelled_repository.write({"namespaces/orders.yaml": TOPIC + client, "namespaces/orders.avsc": nullable})
+    schemactl(misspelled_repository.path, "lint", "--fix", code=(0, 100))
+    assert (misspelled_repository.path / "namespaces/orders.avsc").read_text() == nullable
+    misspelled_repository.write({"namespaces/orders.yaml": TOPIC})
+    schemactl(misspelled_repository.path, "lint", "--fix", code=(0, 100))
+    assert '"default": null' in (misspelled_repository.path / "namespaces/orders.avsc").read_text()
+
+
 def test_fix_names_git_diff_only_for_files_that_git_tracks(misspelled_repository: Scratch) -> None:
     def count_fixed() -> str:
         return schemactl(misspelled_repository.path, "lint", "--fix").err.splitlines()[-1]

@@ -241,13 +241,18 @@ def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Pat
     assert {name: plan[name] for name in case.values} == case.values
     assert plan["reasons"]
     if case.reasons:
-        reasons = [reason[: len(begin)] for reason, begin in zip(plan["reasons"], case.reasons, strict=True)]
+        reasons = [
+            reason if begin.endswith(".") else reason[: len(begin)]
+            for reason, begin in zip(plan["reasons"], case.reasons, strict=True)
+        ]
         assert reasons == [*case.reasons]
 
     steps_by_target: dict[str | None, list[str]] = {}
     for step in plan["steps"]:
         clients = [client["name"] for client in step["clients"]]
         steps_by_target.setdefault(step["target"], []).append(" ".join([step["kind"], *clients]))
+    step_targets = [step["target"] for step in plan["steps"]]
+    assert step_targets == sorted(step_targets, key=[*steps_by_target].index), "the steps of a target are together"
     if case.steps:
         targets = ["dev", "stage", "prod"] if case.targets else ["TARGET"]
         assert [*steps_by_target] == [None, *targets]

@@ -90,6 +90,7 @@ def test_markup_is_read_back_as_text(text: str) -> None:
     assert html.unescape(escaping.escape_markdown(text)).replace("\u200b", "") == on_one_line(text)
     element = ET.fromstring(f"<a b={escaping.quote_xml(text)}>{escaping.escape_xml(text)}</a>")  # noqa: S314  written above
     assert element.get("b") == (element.text or "")
+    assert (element.get("b") == "") == (text == "")
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)

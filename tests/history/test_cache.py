@@ -462,12 +462,19 @@ class Interrupted(BaseException):
     """Ends a derivation as a signal does."""
 
 
-def stop_at(commit_count: int, error: BaseException) -> Callable[[int, int | None], None]:
-    """Return a function for the progress of a reading, which raises `error` at this number of commits."""
+def stop_at(
+    commit_count: int, error: BaseException, ends: list[int] | None = None
+) -> Callable[[int, int | None], None]:
+    """Return a function for the progress of a reading, which raises `error` at this number of commits.
+
+    The numbers of commits that are reported at the end are appended to `ends`.
+    """
 
     def stop(done: int, total: int | None) -> None:
         if total is None and done == commit_count:
             raise error
+        if total is not None and ends is not None:
+            ends.append(done)
 
     return stop
 
@@ -485,12 +492,14 @@ def test_each_interrupted_reading_makes_progress(
     complete = list_subjects(read(topic_repository))
     shutil.rmtree(topic_repository.cache)
     states = []
+    ends: list[int] = []
     with Repository.open(topic_repository.path) as repository:
         for _ in range(run_count):
             with pytest.raises(type(error)) as caught:
-                read_history(repository, PROJECT, progress=stop_at(4, error))
+                read_history(repository, PROJECT, progress=stop_at(4, error, ends))
             states.append(read_state(topic_repository))
         assert list_subjects(read_history(repository, PROJECT, progress=lambda *_: None)) == complete
+    assert ends == [4] * run_count
     if isinstance(error, OutOfTime):
         assert "kept for the next run: 4 commits" in str(caught.value)
     assert states == [(last, False) for last in range(3, 4 * run_count, 4)]
