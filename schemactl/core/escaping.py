@@ -2,14 +2,14 @@ r"""Escape and quote foreign text for the languages of reports, pages and defini
 
 `escape_X` returns text in which nothing is markup or a command of X, `quote_X` a literal of X with its quotes. Names and texts
 come from pull requests and registries, so functions for what people and build servers read also `clean`.
+
+Every command escapes paths with it, so modules of the standard library that import `ssl` and `urllib.request` are imported on use.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Final
-from xml.sax import saxutils
 
 from schemactl.core.terminal import clean, on_one_line, truncate
 
@@ -66,11 +66,15 @@ def escape_github(text: str, *, of_property: bool = False) -> str:
 
 def escape_html(value: object) -> str:
     """Return the text of a value on one line, escaped for the text and the attributes of HTML elements."""
+    import html
+
     return html.escape(on_one_line(str(value)).translate(_ILLEGAL_IN_HTML))
 
 
 def escape_jetty(text: str) -> str:
     """Return `text` escaped as in the error pages of a broker's HTTP server, where nothing is removed."""
+    from xml.sax import saxutils
+
     return saxutils.escape(text, {'"': "&quot;", "'": "&apos;"})
 
 
@@ -95,11 +99,15 @@ def escape_markdown(text: str, *, starts_line: bool = True) -> str:
 
 def escape_xml(text: str) -> str:
     """Return `text` escaped for the text of an XML element; characters that XML does not allow are replaced."""
+    from xml.sax import saxutils
+
     return saxutils.escape(_replace_illegal(text))
 
 
 def quote_xml(text: str) -> str:
     """Return `text` as the value of an XML attribute, with its quotes; characters that XML does not allow are replaced."""
+    from xml.sax import saxutils
+
     return saxutils.quoteattr(_replace_illegal(text))
 
 
