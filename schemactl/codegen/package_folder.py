@@ -175,7 +175,11 @@ def _is_leftover(entry: os.DirEntry[str]) -> bool:
     is_temporary = entry.name.startswith(atomic_files.TEMPORARY_PREFIX) and entry.name.endswith(
         atomic_files.TEMPORARY_SUFFIX
     )
-    return is_temporary and time.time() - entry.stat(follow_symlinks=False).st_mtime > _LEFTOVER_AGE_S
+    if not is_temporary:
+        return False
+    with suppress(FileNotFoundError):
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > _LEFTOVER_AGE_S
+    return False
 
 
 def _read(path: Path, below: str | None) -> str | None:

@@ -309,7 +309,9 @@ class DefinitionView:
         return cls(**values, schema_b64=base64.b64encode(info.schema).decode())
 
     def to_info(self) -> SchemaInfo:
-        """Return the definition; raise ValueError if its type is unknown or its bytes are not base64."""
+        """Return the definition; raise ValueError if its type is unknown, its content is missing or its bytes are not base64."""
+        if self.schema is None and self.schema_b64 is None:
+            raise ValueError("it has neither `schema` nor `schema_b64`")
         if self.type not in SchemaType.__members__:
             raise ValueError(f"{self.type} is not a schema type")
         content = (self.schema or "").encode() if self.schema_b64 is None else base64.b64decode(self.schema_b64)

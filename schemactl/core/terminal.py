@@ -291,13 +291,13 @@ def wrap_text(text: str, width: int | None) -> str:
 
 
 def _break_line(line: str, width: int) -> Iterator[str]:
-    if len(_ANY_STYLE.sub("", line)) <= width:
+    if count_columns(_ANY_STYLE.sub("", line)) <= width:
         yield line
         return
     indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
     hanging, words, length_so_far = f"{indent}  ", list[str](), len(indent) - 1
     for word in _split_words(line.lstrip(" ")):
-        length = len(_ANY_STYLE.sub("", word))
+        length = count_columns(_ANY_STYLE.sub("", word))
         if words and length_so_far + 1 + length > width:
             yield indent + " ".join(words)
             indent, words, length_so_far = hanging, [], len(hanging) - 1

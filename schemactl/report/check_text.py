@@ -348,7 +348,7 @@ def _render_table(rows: Sequence[Sequence[Cell]], droppable: Sequence[str], scre
     if screen.width is not None:
         texts = [[shorten_cell(text) for text in row] for row in texts]
         for head in droppable:
-            widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+            widths = [max(map(count_columns, column)) for column in zip(*texts, strict=True)]
             if sum(widths) + 2 * (len(widths) - 1) <= screen.width:
                 break
             if head in texts[0]:

@@ -396,6 +396,12 @@ def test_a_shortened_cell_keeps_wide_characters_and_marks_whole() -> None:
     assert format_table([("e\u0301" * 20, "1")], width=12) == ["e\u0301" * 4 + "…" + "e\u0301" * 4 + "  1"]
 
 
+def test_a_row_that_fits_the_terminal_is_not_broken() -> None:
+    rows = [("v1", "8c3a850d0", "हिन्दी में ऑर्डर की स्थिति जोड़ी गई और नया क्षेत्र"), ("v2", "9d4b961e1", "cafe\u0301 " * 9)]
+    table = "\n".join(format_table(rows, width=50))
+    assert wrap_text(table, 50) == table
+
+
 def test_a_long_line_is_broken_with_its_indentation() -> None:
     assert wrap_text("  ~ one two three", 12) == "  ~ one two\n    three"
     assert wrap_text("\x1b[32mone\x1b[0m two", 7) == "\x1b[32mone\x1b[0m two"
