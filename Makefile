@@ -37,9 +37,10 @@ test: $(STAMP)
 test-fast: $(STAMP)
 	$(PYTEST) -m "not (spark or broker or java or network or live or slow)" --ignore tests/spark --ignore tests/spark_smoke
 
-# A bookie of Pulsar 5.0.1 rarely fails to read an entry that it has just written, which says nothing of what is tested.
+# A standalone broker on a busy machine rarely fails by itself: a bookie cannot read an entry that it has just written, or does
+# not answer in time. A test that fails with such an answer (5xx) runs again, and fails if the answer comes each time.
 live: $(STAMP)
-	$(PYTEST) -n 2 --reruns 2 --only-rerun "Entry digest does not match" -m "live and not (timed or smoke)"
+	$(PYTEST) -n 2 --reruns 2 --only-rerun "Entry digest does not match" --only-rerun "answers 5[0-9][0-9]" -m "live and not (timed or smoke)"
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m timed

@@ -33,8 +33,8 @@ SEED = 5
 STEP = int(os.environ.get("SCHEMACTL_KILL_STEP", "5"))
 """The number of requests between the kills of two runs; `make soak` kills after each request."""
 
-RESTART_S = 60.0
-"""The time for which an apply waits for a broker that restarts."""
+PATIENCE_S = 55.0
+"""The time for which an apply retries at least while a broker restarts: a minute, and the last delay of 5 s would end later."""
 
 
 def new_history() -> History:
@@ -114,12 +114,11 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         with closing(PulsarRegistry(broker.url)) as registry:
             history.prepare(registry)
             plan = plan_history(registry, history)
-            result, restart_s = restarted_meanwhile(plan, registry, broker)
-            if result.failure and restart_s > RESTART_S:
-                # On a busy machine, the broker starts so slowly that the apply gives up; the next one finishes.
+            result, waited_s = restarted_meanwhile(plan, registry, broker)
+            if result.failure:
+                # On a busy machine, the broker and its bookie start so slowly that the apply gives up; the next one finishes.
+                assert waited_s > PATIENCE_S, result.failure
                 apply_until_done(broker.url, history)
-            else:
-                assert result.failure is None, result.failure
             assert read_state(registry, history) == history.expected_state()
             assert plan_history(registry, history).steps == ()
     finally:
@@ -127,14 +126,16 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
 
 
 def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> tuple[ApplyResult, float]:
-    """The result of the apply, while the broker is killed in its middle and started again with its data, which takes this long."""
+    """The result of an apply, in whose middle the broker is killed and started again with its data, and the time from kill to result."""
     halfway: list[int] = []
+    ends_s: list[float] = []
 
     def progress(number: int, _: object) -> None:
         halfway.append(number)
 
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(apply_plan, plan, registry, on_step_done=progress)
+        running.add_done_callback(lambda _: ends_s.append(time.monotonic()))
         while len(halfway) < len(plan.steps) // 2 and not running.done():
             time.sleep(0.005)
         pid = int(Path(broker.environment["SCHEMACTL_BROKER_DATA"], "broker.pid").read_text())
@@ -146,5 +147,4 @@ def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Br
                 os.kill(pid, 0)
                 time.sleep(0.05)
         brokers.run_recipe("start", {**broker.environment, "SCHEMACTL_KEEP_DATA": "yes"})
-        restart_s = time.monotonic() - killed_s
-        return running.result(), restart_s
+    return running.result(), ends_s[0] - killed_s
