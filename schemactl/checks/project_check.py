@@ -93,17 +93,17 @@ def check_project(
     read_inputs = partial(read_check_inputs, repository=repository, deadline=deadline, on_commit=on_commit, note=note)
     deadline.begin("reading the declared files")
     checked = find_checked_files(request, repository)
-    report = _make_project_report(read_inputs(request, checked))
+    report = _check_one_project(read_inputs(request, checked))
     if checked.covering_path is not None:
         deadline.begin("checking the approved project that covers this folder")
         other_request = _make_request_for(request, repository, checked.covering_path)
         other_checked = find_checked_files(other_request, repository)
-        covering_report = _make_project_report(read_inputs(other_request, other_checked))
+        covering_report = _check_one_project(read_inputs(other_request, other_checked))
         covering_note = f"{checked.proposed_project.path} is new, and {checked.covering_path} covers its folder: both projects are checked"
         return _join_projects(covering_report, report, covering_note)
     deadline.begin("checking the topics that move to another project")
     for other_request, other_checked in _find_projects_of_moved_topics(request, repository, checked, report):
-        other_report = _make_project_report(read_inputs(other_request, other_checked))
+        other_report = _check_one_project(read_inputs(other_request, other_checked))
         move_note = f"topics move from {checked.proposed_project.path} to {other_checked.proposed_project.path}: they are checked there as well"
         report = _join_projects(report, other_report, move_note)
     return report
@@ -157,10 +157,10 @@ def _join_projects(report: CheckReport, other: CheckReport, note: str) -> CheckR
     )
 
 
-def _make_project_report(inputs: CheckInputs) -> CheckReport:
+def _check_one_project(inputs: CheckInputs) -> CheckReport:
     """Return the whole report on one project: judge its change, apply the waivers, add the order of upgrades and the texts of files.
 
-    A run of the hook that passes is recorded, and a commit gets only the findings of its own files. Errors are as for `check_project`.
+    Notes are given to `inputs.note`. A run of the hook that passes is recorded, and a commit gets only the findings of its own files. Errors are as for `check_project`.
     """
     request, checked, selected = inputs.request, inputs.checked, inputs.selected
     # Problems of the approved history on requested topics, unless the report has the same problem.
