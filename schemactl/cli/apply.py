@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.apply_results import ApplyRecord, ReadyPlan
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_options
-from schemactl.cli.permission_options import PERMISSION_OPTIONS, require_permissions
+from schemactl.cli.permission_options import PERMISSION_OPTIONS, find_missing_permissions, format_apply_command
 from schemactl.cli.plan import (
     PlanRequest,
     add_plan_arguments,
@@ -227,9 +227,9 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
                 f"{args.plan} cannot be made again: {error.message}; nothing was changed", fix=remake_fix
             ) from error
         try:
-            _require_same_plan(ready, receipt, args.plan, remake_fix)
-            require_permissions(ready.plan, args, registry)
-            _require_undeclared_topics(
+            _reject_changed_plan(ready, receipt, args.plan, remake_fix)
+            _reject_unpermitted_plan(ready, args)
+            _reject_deletions_of_declared_topics(
                 ready,
                 history if history.later_commit_count < approved.later_commit_count else approved,
                 args.plan,
@@ -266,8 +266,8 @@ def _remake_plan(receipt: Receipt, target: OpenTarget, file: str, results: list[
     return make_rebuild_plan(options, target, lists)[0]
 
 
-def _require_same_plan(ready: ReadyPlan, receipt: Receipt, file: str, remake_fix: str) -> None:
-    """Print the difference of the texts and raise StalePlan unless the plan has the digest of its receipt."""
+def _reject_changed_plan(ready: ReadyPlan, receipt: Receipt, file: str, remake_fix: str) -> None:
+    """Unless the plan has the digest of its receipt, print the difference of the texts, restore relaxed topics and raise StalePlan."""
     from schemactl.deploy.apply import restore_before_error
     from schemactl.deploy.plan_json import plan_digest
 
@@ -300,8 +300,30 @@ def _require_same_plan(ready: ReadyPlan, receipt: Receipt, file: str, remake_fix
     raise StalePlan(f"{file} is stale: {message}; {ending}", fix=remake_fix)
 
 
-def _require_undeclared_topics(ready: ReadyPlan, approved: History, file: str, remake_fix: str) -> None:
-    """Raise StalePlan if `approved` declares a topic whose schema the plan deletes; a rebuild restores what it deletes."""
+def _reject_unpermitted_plan(ready: ReadyPlan, args: argparse.Namespace) -> None:
+    """Unless the user permits what the plan destroys, or names its digest, restore relaxed topics and raise an error.
+
+    Raises:
+        UsageError: if an option permits something that the plan does not do; nothing is restored.
+        SchemactlError: if a permission is missing.
+    """
+    from schemactl.deploy.apply import restore_before_error
+
+    plan = ready.plan
+    missing = find_missing_permissions(plan, args)
+    if missing and args.expect_digest is None:
+        ending = restore_before_error(ready.target.registry, plan.relaxed_topics)
+        raise SchemactlError(
+            f"{args.plan} {', and '.join(missing)}, which is not allowed here; {ending}",
+            fix=f"if that was reviewed: {format_apply_command(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
+        )
+
+
+def _reject_deletions_of_declared_topics(ready: ReadyPlan, approved: History, file: str, remake_fix: str) -> None:
+    """If `approved` declares a topic whose schema the plan deletes, restore relaxed topics and raise StalePlan.
+
+    A rebuild restores the schemas that it deletes.
+    """
     from schemactl.deploy.apply import restore_before_error
     from schemactl.deploy.target_catalog import rename_catalog
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.errors import UsageError
 from schemactl.core.names import NamespaceName, TargetNames, TopicName, find_matching_topics, parse_name
 from schemactl.core.policies import SETTINGS, get_setting_address
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from schemactl.core.json_values import Json
     from schemactl.deploy.permissions import Permissions
     from schemactl.deploy.plan import Plan
-    from schemactl.registry.interface import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,20 +152,15 @@ def _list_setting_addresses(texts: list[str], names: TargetNames) -> Iterator[st
             yield get_setting_address(names.to_target(name), setting)
 
 
-def require_permissions(plan: Plan, args: argparse.Namespace, registry: Registry) -> None:
-    """Check that the user permits exactly what the plan destroys, or names the digest of the plan.
-
-    Before a missing permission is an error, the topics that a killed `apply` left relaxed are restored.
+def find_missing_permissions(plan: Plan, args: argparse.Namespace) -> list[str]:
+    """Return the consequences of the plan that the options do not permit: of deletions first, then of settings.
 
     Raises:
         UsageError: if an option permits something that the plan does not do.
-        SchemactlError: if a permission is missing.
     """
-    from schemactl.deploy.apply import restore_before_error
-
     unused_options, missing = [], []
     needs = plan.needs
-    for option in PERMISSION_OPTIONS:
+    for option in sorted(PERMISSION_OPTIONS, key=lambda option: not option.takes_topics):
         needed, permitted = getattr(needs, option.attribute), getattr(args, option.name)
         if option.takes == "nothing":
             unused_options += [format_option(option.name)] if permitted and not needed else []
@@ -182,12 +176,7 @@ def require_permissions(plan: Plan, args: argparse.Namespace, registry: Registry
             ]
     if unused_options:
         raise UsageError(f"{unused_options[0]}: {args.plan} does not do that; give the option to `schemactl plan`")
-    if missing and args.expect_digest is None:
-        ending = restore_before_error(registry, plan.relaxed_topics)
-        raise SchemactlError(
-            f"{args.plan} {', and '.join(missing)}, which is not allowed here; {ending}",
-            fix=f"if that was reviewed: {format_apply_command(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
-        )
+    return missing
 
 
 def format_apply_command(plan: Plan, file: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.permission_options import PERMISSION_OPTIONS, read_permissions
+from schemactl.cli.permission_options import PERMISSION_OPTIONS, PermissionOption, read_permissions
 from schemactl.cli.plan import write_plan
 from schemactl.cli.ready_plans import (
     add_apply_options,
@@ -123,23 +123,25 @@ def make_rebuild_plan(args: argparse.Namespace, target: OpenTarget, lists: Lists
     lists = {**find_recorded_lists(select_applicable(git), numbers), **file_lists}
     # Topics that only the file has are named as in the file.
 
-    def find_names(texts: list[str]) -> set[TopicName]:
-        found_names = {name for name in (*git.topics, *lists) if name.schema_id in texts}
-        known_ids = {name.schema_id for name in found_names}
-        return found_names | {
+    def find_topics(option: PermissionOption, texts: list[str]) -> set[TopicName]:
+        names = {name for name in (*git.topics, *lists) if name.schema_id in texts}
+        known_ids = {name.schema_id for name in names}
+        names |= {
             target.names.to_target(find(text, approved.catalog, globs=False).name)
             for text in texts
             if text not in known_ids
         }
+        if option.takes == "deletions":
+            for name in sorted(names - git.topics.keys() - lists.keys()):
+                raise UsageError(f"{name} is to be deleted first, but --topic or --namespace excludes it")
+        return names
 
-    permissions = read_permissions(args, target.names, lambda _, texts: find_names(texts))
-    deletions = permissions.force_delete
-    for name in deletions:
-        if name not in git.topics and name not in lists:
-            raise UsageError(f"{name} is to be deleted first, but --topic or --namespace excludes it")
+    permissions = read_permissions(args, target.names, find_topics)
     plan = make_rebuild(
         read_registry_state(
-            target.registry, find_scope(without_versions(select_applicable(git), lists)), deletions=deletions
+            target.registry,
+            find_scope(without_versions(select_applicable(git), lists)),
+            deletions=permissions.force_delete,
         ),
         git,
         lists,

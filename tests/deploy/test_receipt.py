@@ -5,21 +5,28 @@ from __future__ import annotations
 import json
 import os
 import signal
+from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import fields
+from contextlib import closing
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from approved import make_catalog, plan_for
 from estate import ORDERS, PROJECT, Estate, make_order_info
 from forks import Say, assert_killed, fork_process
 
-from schemactl.cli.permission_options import PERMISSION_OPTIONS
+from schemactl.cli.permission_options import PERMISSION_OPTIONS, find_missing_permissions
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.deploy.permissions import Permissions
 from schemactl.deploy.receipt import MAX_SIZE_BYTES, PlanOptions
+from schemactl.deploy.steps.delete_schema import DeleteSchema
+from schemactl.deploy.steps.relax_strategy import RelaxStrategy
+from schemactl.deploy.steps.set_policies import SetPolicies
+from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +82,23 @@ def apply_in_vain(shop: Estate, *options: str, code: int) -> tuple[str, str]:
 def test_the_file_has_every_permission_option() -> None:
     assert [field.name for field in fields(PlanOptions)] == [option.name for option in PERMISSION_OPTIONS]
     assert {field.name for field in fields(Permissions)} == {option.attribute for option in PERMISSION_OPTIONS}
+
+
+def test_missing_permissions_name_deletions_first() -> None:
+    steps = (
+        DeleteSchema(LEGACY, (0,), force=True, unreadable=True),
+        SetPolicies(ORDERS, Policies(), Policies(settings={"message_ttl_in_seconds": 5}), loses="messages expire"),
+        RelaxStrategy(ORDERS, CompatibilityStrategy.FULL, updates=False),
+    )
+    permitted: dict[str, Any] = {option.name: [] for option in PERMISSION_OPTIONS}
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        plan = replace(plan_for(registry, make_catalog()), steps=steps)
+    assert find_missing_permissions(plan, Namespace(**permitted)) == [
+        f"deletes the schema of {LEGACY} by force",
+        f"makes messages of {LEGACY} unreadable",
+        f"sets {ORDERS}:message_ttl_in_seconds, which can lose messages",
+        "registers versions under ALWAYS_COMPATIBLE",
+    ]
 
 
 def test_the_file_has_the_text_and_what_the_plan_was_made_from(estate: Estate) -> None:
