@@ -86,6 +86,7 @@ class RolloutCase(NamedTuple):
         versions: the fields of each version of orders; the last version is not approved.
         order: the safe order, or "no safe order", with which the command fails.
         steps: the kind and the clients of each step on prod.
+        steps_before_prod: the steps on dev and on stage, if they are others.
         begin: the steps before those on targets.
         approved, change: files that are approved, or changed, in addition to the versions.
         waived: the rule of a finding that is waived.
@@ -110,12 +111,14 @@ class RolloutCase(NamedTuple):
     reasons: Sequence[str] = ()
     values: Mapping[str, object] = MappingProxyType({})
     text: str = ""
+    steps_before_prod: Sequence[str] = ()
 
 
 CASES: dict[str, RolloutCase] = {
     "a required field is removed, which old consumers need": RolloutCase(
         "BACKWARD", [f"{A}, {B}", A], "consumers first", ["consumers mail billing", "apply", "producers shop"],
         clients=f"{SHOP}, {BILLING}, {MAIL}",
+        steps_before_prod=["consumers billing", "apply", "producers shop"],
     ),
     "no client is declared": RolloutCase(
         "BACKWARD", [f"{A}, {B}", A], "consumers first", ["consumers", "apply", "producers"],
@@ -127,6 +130,7 @@ CASES: dict[str, RolloutCase] = {
     "a required field is added, which old messages do not have": RolloutCase(
         "FORWARD", [A, f"{A}, {B}"], "producers first", ["apply", "producers shop", "drain mail billing", "consumers mail billing"],
         clients=f"{SHOP}, {BILLING}, {MAIL}",
+        steps_before_prod=["apply", "producers shop", "drain billing", "consumers billing"],
     ),
     "a field with a default is added": RolloutCase(
         "FULL", [A, f"{A}, {DEFAULT}"], "any order", ["apply", "producers shop", "consumers billing"],
@@ -254,9 +258,13 @@ def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Pat
     step_targets = [step["target"] for step in plan["steps"]]
     assert step_targets == sorted(step_targets, key=[*steps_by_target].index), "the steps of a target are together"
     if case.steps:
-        targets = ["dev", "stage", "prod"] if case.targets else ["TARGET"]
-        assert [*steps_by_target] == [None, *targets]
-        assert (steps_by_target[None], steps_by_target[targets[-1]]) == ([*case.begin], [*case.steps])
+        *other_targets, last_target = ["dev", "stage", "prod"] if case.targets else ["TARGET"]
+        steps_before_prod = [*(case.steps_before_prod or case.steps)]
+        assert [*steps_by_target.items()] == [
+            (None, [*case.begin]),
+            *((target, steps_before_prod) for target in other_targets),
+            (last_target, [*case.steps]),
+        ]
     else:
         assert steps_by_target == {}
 
