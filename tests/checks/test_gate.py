@@ -10,6 +10,7 @@ from typing import Any
 import command
 import pytest
 import yaml
+from case_tables import read_cases
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import REPOSITORIES
@@ -50,7 +51,7 @@ EVASIONS: dict[str, dict[str, str | None]] = {
     name: {
         path: make_project(**text)["schemactl.yaml"] if isinstance(text, dict) else text for path, text in files.items()
     }
-    for name, files in yaml.safe_load(Path(__file__).with_name("evasions.yaml").read_text()).items()
+    for name, files in read_cases(Path(__file__).with_name("evasions.yaml")).items()
 }
 """The files that a change adds to its breaking change to evade the check."""
 

@@ -30,6 +30,7 @@ from typing import Any
 
 import pytest
 import yaml
+from case_tables import read_cases
 from scratch import Scratch
 
 from schemactl.checks.check import check_catalog
@@ -65,15 +66,24 @@ TODAY = date(2027, 1, 31)
 Case = Mapping[str, Any]
 Side = str | Mapping[str, str]
 
+_SETTINGS = {"strategy", "pulsar", "project"}
+_KINDS = (
+    {"before", "branch", "meanwhile", "after", "expect", *_SETTINGS},
+    {"existing", "new", "expect"},
+    {"category", "old", "new", "expect"},
+    {"checker", "old", "new", "expect"},
+    {"files", "fixed", "expect", *_SETTINGS},
+)
+"""The keys of cases of each kind."""
+
 _HEAD = 'syntax = "proto3";\npackage web;\n'
 _SYNTAX = re.compile("syntax|edition")
 
 
 @cache
-def read_cases(rule: str) -> Mapping[str, Case]:
-    """The cases of one rule, by name."""
-    cases_by_name: dict[str, Case] = yaml.load((CASES / f"{rule}.yaml").read_bytes(), yaml.CSafeLoader)
-    return cases_by_name
+def read_rule_cases(rule: str) -> Mapping[str, Case]:
+    """Return the cases of one rule by name."""
+    return read_cases(CASES / f"{rule}.yaml", *_KINDS)
 
 
 def of_kind(key: str) -> list[Any]:
@@ -81,7 +91,7 @@ def of_kind(key: str) -> list[Any]:
     return [
         pytest.param(case, id=f"{path.stem}: {name}")
         for path in sorted(CASES.glob("*.yaml"))
-        for name, case in read_cases(path.stem).items()
+        for name, case in read_rule_cases(path.stem).items()
         if key in case
     ]
 
@@ -252,9 +262,9 @@ def test_lint_reports_the_expected_findings_and_makes_safe_fixes(case: Case, tmp
 
 @pytest.mark.parametrize("rule", get_builtin_rules())
 def test_a_rule_has_a_case_that_fires_it_and_a_near_miss(rule: str) -> None:
-    fires = [any(finding["rule"] == rule for finding in case["expect"]) for case in read_cases(rule).values()]
+    fires = [any(finding["rule"] == rule for finding in case["expect"]) for case in read_rule_cases(rule).values()]
     assert set(fires) == {True, False}
-    misses = [name for name, fired in zip(read_cases(rule), fires, strict=True) if not fired]
+    misses = [name for name, fired in zip(read_rule_cases(rule), fires, strict=True) if not fired]
     assert [name for name in misses if not name.startswith("near miss, ")] == []
 
 
@@ -281,7 +291,7 @@ def test_a_rule_on_avro_points_into_files_and_into_yaml(rule: str, suffix: str) 
 
 def paths_of(rule: str) -> Iterator[str]:
     """The files that findings of the rule are in."""
-    for case in read_cases(rule).values():
+    for case in read_rule_cases(rule).values():
         yield from (finding["place"].split(":")[0] for finding in case["expect"] if finding["rule"] == rule)
 
 

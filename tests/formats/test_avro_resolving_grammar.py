@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
+from case_tables import read_cases
 from corpora import Json, make_array, make_enum, make_field, make_fixed, map_of, parse_schema, read_rows, record
 
 from schemactl.core.errors import InvalidSchema
@@ -69,7 +69,9 @@ def test_only_a_default_symbol_lets_every_message_with_other_symbols_decode() ->
     assert can_decode(make_enum("E", "A", default="A"), make_enum("E", "B"))
 
 
-SURPRISES: dict[str, Json] = yaml.load(Path(__file__).with_name("avro_grammar.yaml").read_bytes(), yaml.CSafeLoader)
+SURPRISES: dict[str, Json] = read_cases(
+    Path(__file__).with_name("avro_grammar.yaml"), {"reader", "writer", "release", "outcome", "error"}
+)
 
 
 @pytest.mark.parametrize("fact", SURPRISES)

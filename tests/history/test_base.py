@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
+from case_tables import read_cases
 from command import Printed, process, schemactl
 from readings import clone as clone_of
 from scratch import Scratch, record, write_declaration
@@ -67,9 +67,9 @@ class BaseCase(NamedTuple):
     values: dict[str, str]
 
 
-def read_cases() -> Iterator[Any]:
+def read_parameters() -> Iterator[Any]:
     """Read each case of `bases.yaml`, for all values of its `for`, as a parameter of pytest."""
-    for name, case in yaml.safe_load(CASES.read_text(encoding="utf-8")).items():
+    for name, case in read_cases(CASES, {"for", "approved", "steps"}).items():
         lists = case.get("for", {})
         for combination in product(*lists.values()):
             values = dict(zip(lists, combination, strict=True))
@@ -84,7 +84,7 @@ def make_clone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Clon
     return cache(lambda approved: Clone(tmp_path_factory.mktemp("clone"), approved))
 
 
-@pytest.mark.parametrize("case", [*read_cases()])
+@pytest.mark.parametrize("case", [*read_parameters()])
 def test_a_check_has_the_base_that_git_and_options_say(
     make_clone: Callable[[str], Clone], tmp_path: Path, case: BaseCase
 ) -> None:
