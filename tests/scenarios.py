@@ -16,11 +16,14 @@ A step whose first key is a verb does something:
     accept: OPTIONS           record version numbers and drift with `drift --accept --reason "a test"`, and approve the record
     run: COMMANDS             run a command, or each of several, with these further keys: `code` is the exit code (or a list of
                               possible ones), `out` and `err` have parts of the output, `omits` has texts that no output has,
-                              and `json` has values of the output as JSON: a mapping may have more keys, a list has no more items
+                              `json` has values of the output as JSON: a mapping may have more keys, a list has no more items,
+                              and `save` is a file to which the output is written
+    lose:                     lose everything that the registry has
 
 A step whose first key is a noun states what is there:
 
-    versions: {TOPIC: SCHEMAS}  the registered versions; null is a tombstone
+    versions: {TOPIC: SCHEMAS}  the registered versions, where null is a tombstone; and no apply has left the topic relaxed
+    json: {PATH: VALUES}        values of files as JSON, as in the `json` of a run
     policies: {NAME: POLICIES}  these policies of schemas, and exactly these settings
     files: {PATH: TEXT}         the text of files in the working tree without comments, in which `...` is any text on a line; null if there
                                 is no file
@@ -41,7 +44,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-import yaml
+from case_tables import read_cases
 from estate import PROJECT, Estate, make_order_info
 
 from schemactl.core.names import NamespaceName, TopicName, parse_name
@@ -56,9 +59,7 @@ Text = str | Sequence[str]
 def read_scenarios(test_file: str) -> list[Any]:
     """Return the scenarios of a test file, `test_NAME.py`, as pytest's parameters: they are in `NAME.yaml` next to it."""
     path = Path(test_file).with_name(Path(test_file).stem.removeprefix("test_") + ".yaml")
-    scenarios_by_name: dict[str, Scenario] = yaml.load(path.read_bytes(), yaml.CSafeLoader)
-    for name, scenario in scenarios_by_name.items():
-        assert scenario.keys() <= {"project", "start", "steps"}, name
+    scenarios_by_name = read_cases(path, {"project", "start", "steps"})
     return [pytest.param(scenario, id=name) for name, scenario in scenarios_by_name.items()]
 
 
@@ -83,7 +84,7 @@ def _make_folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory()
 
 
-_RUN_KEYS = {"run", "code", "out", "err", "omits", "json"}
+_RUN_KEYS = {"run", "code", "out", "err", "omits", "json", "save"}
 
 
 def _run_steps(estate: Estate, steps: Sequence[Step]) -> None:
@@ -168,6 +169,12 @@ def _delete_schema(estate: Estate, topic: str) -> None:
         registry.delete_schema(TopicName.parse(topic), force=True)
 
 
+def _lose(estate: Estate, nothing: None) -> None:
+    assert nothing is None
+    for file in (estate.scratch.path / ".schemactl").glob("registry.db*"):
+        file.unlink()
+
+
 def _accept(estate: Estate, options: str | None) -> None:
     estate.accept(*shlex.split(options or ""))
 
@@ -179,6 +186,7 @@ def _run_commands(
     out: Text = (),
     err: Text = (),
     omits: Text = (),
+    save: str = "",
     **expected: Any,
 ) -> None:
     assert _make_list(run)
@@ -188,12 +196,17 @@ def _run_commands(
         assert not [text for text in _make_list(err) if text not in printed.err], printed.err
         assert not [text for text in _make_list(omits) if text in printed.out + printed.err], printed
         if "json" in expected:
-            actual = json.loads(printed.out)
-            assert _select_expected(actual, expected["json"]) == expected["json"]
+            _check_json(printed.out, expected["json"])
+        if save:
+            estate.scratch.write({save: printed.out})
 
 
 def _make_list(text: Text) -> Sequence[str]:
     return [text] if isinstance(text, str) else text
+
+
+def _check_json(text: str, expected: Any) -> None:
+    assert _select_expected(json.loads(text), expected) == expected
 
 
 def _select_expected(actual: Any, expected: Any) -> Any:
@@ -210,7 +223,10 @@ def _select_expected(actual: Any, expected: Any) -> Any:
 
 def _check_versions(estate: Estate, schemas_by_topic: Mapping[str, Sequence[Any]]) -> None:
     for topic, schemas in schemas_by_topic.items():
-        assert estate.read_definitions(TopicName.parse(topic)) == [*map(make_schema, schemas)]
+        name = TopicName.parse(topic)
+        assert estate.read_definitions(name) == [*map(make_schema, schemas)]
+        with estate.registry() as registry:
+            assert registry.find_relaxed_topic(name) is None
 
 
 def _check_policies(estate: Estate, policies_by_name: Mapping[str, Mapping[str, Any]]) -> None:
@@ -233,6 +249,11 @@ def _check_files(estate: Estate, text_by_path: Mapping[str, str | None]) -> None
             assert re.fullmatch(".*".join(map(re.escape, text.split("..."))), actual), actual
 
 
+def _check_json_files(estate: Estate, values_by_path: Mapping[str, Any]) -> None:
+    for path, expected in values_by_path.items():
+        _check_json((estate.scratch.path / path).read_text(), expected)
+
+
 STEPS: Mapping[str, Callable[[Estate, Any], None]] = {
     "commit": _commit,
     "write": _write,
@@ -242,9 +263,11 @@ STEPS: Mapping[str, Callable[[Estate, Any], None]] = {
     "set": _set_policies,
     "delete": _delete,
     "delete schema": _delete_schema,
+    "lose": _lose,
     "accept": _accept,
     "versions": _check_versions,
     "policies": _check_policies,
     "files": _check_files,
+    "json": _check_json_files,
 }
 """The functions of all steps but `run`, by their key."""
