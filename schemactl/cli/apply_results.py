@@ -17,7 +17,7 @@ from schemactl.core import atomic_files
 from schemactl.core.catalog import Catalog
 from schemactl.core.environment import get_ci_run
 from schemactl.core.errors import SchemactlError
-from schemactl.core.json_values import Json, json_text
+from schemactl.core.json_values import Json, json_pieces
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
@@ -187,7 +187,7 @@ class ApplyRecord:
             named = rename_catalog(ready.target.approved.catalog, ready.target.names)
             planned_names = plan.scope.topics & named.topics.keys()
             self._git = Catalog(topics={name: named.topics[name] for name in planned_names})
-        text = json_text(make_started_document(plan, self._run)).encode().removesuffix(b"]\n}")
+        text = "".join(json_pieces(make_started_document(plan, self._run))).encode().removesuffix(b"]\n}")
         self._end_offset = len(text)
         self._separator = b""
         self._synced_s = time.monotonic()

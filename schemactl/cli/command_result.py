@@ -51,18 +51,17 @@ def run_with_result(
             error, code = raised, raised.exit_code
     if json_paths := [path for name, path in outputs if name == "json"]:
         from schemactl.core.environment import get_version
-        from schemactl.core.json_values import json_text
+        from schemactl.core.json_values import json_text, to_json
 
-        text = json_text(
-            {
-                "format_version": FORMAT_VERSION,
-                "schemactl": get_version(),
-                "command": args.command,
-                "exit_code": code,
-                "problems": [] if error is None else list_problems(error),
-                **context.result,
-            }
-        )
+        value = {
+            "format_version": FORMAT_VERSION,
+            "schemactl": get_version(),
+            "command": args.command,
+            "exit_code": code,
+            "problems": [] if error is None else list_problems(error),
+            **context.result,
+        }
+        text = json_text(to_json(value))
         # Standard output comes last, because its reader may stop before its end.
         for path in filter(None, json_paths):
             write_file(Path(context.directory, path), [f"{text}\n"], context)

@@ -105,7 +105,7 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         def make_document(report: DriftReport) -> tuple[TargetDocument, int]:
             target_report = make_short_drift_report(report) if args.summary else make_drift_report(report, namespaces)
             # The JSON has the version numbers of every topic.
-            document = target_report, make_drift_document(report, namespaces) if has_json else {}
+            document = target_report, make_drift_document(report, namespaces) if has_json else None
             if any(not topic.recorded for topic in report.number_mismatches):
                 return document, ExitCode.NEGATIVE
             return document, ExitCode.CHANGES if report.has_drift and args.detailed_exitcode else 0

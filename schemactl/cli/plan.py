@@ -151,7 +151,6 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
         selection.require_one("--out", "schemactl plan --target {0} --out {0}.json".format)
     if args.base and args.at:
         raise UsageError(_BASE_AND_AT)
-    from schemactl.core.json_values import to_json
     from schemactl.deploy.plan_json import make_plan_document, plan_digest
     from schemactl.report.plan import make_plan_report, make_short_plan_report
 
@@ -167,7 +166,7 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
         code = ExitCode.CHANGES if plan.steps and args.detailed_exitcode else 0
         if plan.leaves_out or plan.misread:
             code = ExitCode.NEGATIVE
-        return (make_target_report(plan, digest), to_json(document or {})), code
+        return (make_target_report(plan, digest), document), code
 
     stop = make_stop(context.deadline) if selection.has_several else None
     with make_plans(selection, args, context, stop=stop) as (targets, plans_by_target):

@@ -16,6 +16,7 @@ from schemactl.cli.parallel_targets import run_in_parallel
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.core.deadline import Deadline, OutOfTime
 from schemactl.core.errors import ExitCode, SchemactlError, UsageError
+from schemactl.core.json_values import list_members
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
 
 if TYPE_CHECKING:
@@ -55,9 +56,8 @@ def record_not_applied(ready: ReadyPlan) -> None:
     from schemactl.core.environment import get_ci_run
     from schemactl.report.apply_result import make_unapplied_document
 
-    ready.target.context.result["targets"].append(
-        {"problem": None, **make_unapplied_document(ready.plan, get_ci_run())}
-    )
+    document = make_unapplied_document(ready.plan, get_ci_run())
+    ready.target.context.result["targets"].append({"problem": None, **dict(list_members(document))})
 
 
 def must_not_apply(plan: Plan, args: argparse.Namespace) -> bool:
@@ -171,7 +171,8 @@ def _print_result(result: ApplyResult | SchemactlError, ready: ReadyPlan) -> int
             raise result
         context.report(f"{context.subject}: {result}")
         return result.exit_code
-    context.result["targets"].append({"problem": None, **make_result_document(result, get_ci_run())})
+    document = make_result_document(result, get_ci_run())
+    context.result["targets"].append({"problem": None, **dict(list_members(document))})
     if plan.steps:
         subject = f"{context.subject}: " if context.subject else ""
         context.report(subject + render_result(result, color=context.color))

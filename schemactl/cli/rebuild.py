@@ -67,6 +67,8 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
         "--auto-approve, --yes, -y: do not ask before the plan is applied",
     )
     add_apply_options(parser)
+    # A plan file has every permission option.
+    parser.set_defaults(allow_delete=[])
 
 
 def run_rebuild(args: argparse.Namespace, context: Context) -> int:

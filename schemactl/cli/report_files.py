@@ -68,9 +68,9 @@ def parse_outputs(entries: list[str] | None, formats: Iterable[str]) -> Outputs:
 
 def make_failure_report(command: Literal["plan", "drift"], target: str, error: SchemactlError) -> TargetDocument:
     """Return the report on a target whose registry could not be read."""
-    from schemactl.report.document import make_unknown_report
+    from schemactl.report.document import UnknownTargetDocument, make_unknown_report
 
-    return make_unknown_report(command, target, error), {"format_version": 1, "target": target, "problem": str(error)}
+    return make_unknown_report(command, target, error), UnknownTargetDocument(target=target, problem=str(error))
 
 
 def make_target_reports(

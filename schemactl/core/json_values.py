@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import date
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
@@ -27,7 +27,6 @@ from schemactl.core.terminal import escape
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-    from pydantic_core import ErrorDetails
 
 Json = dict[str, Any]
 
@@ -51,22 +50,14 @@ _SCALAR_TYPES: Final = frozenset({bool, int, float, str})
 _KINDS: Final = {
     str: "text",
     int: "a number",
+    float: "a number with a fraction",
     bool: "true or false",
     dict: "an object",
     list: "a list",
-    type(None): "null",
+    tuple: "a list",
+    NoneType: "null",
 }
-
-_EXPECTED_KINDS: Final = {
-    "string_type": "text",
-    "int_type": "a number",
-    "bool_type": "true or false",
-    "dataclass_type": "an object",
-    "dict_type": "an object",
-    "list_type": "a list",
-    "tuple_type": "a list",
-}
-"""The expected kind by pydantic's type of an error."""
+"""The kinds of JSON values by Python's types, for messages."""
 
 
 def json_text(value: Any) -> str:
@@ -102,22 +93,22 @@ def _indent_json(value: Any, line_start: str) -> str:
     return _JSON_STRING(value) if type(value) is str else _ENCODE_JSON(value)
 
 
-def json_pieces(value: Json) -> Iterator[str]:
-    """Yield `json_text` of an object in pieces, so that the text of a large report does not exist as a whole.
+def json_pieces(document: DataclassInstance) -> Iterator[str]:
+    """Yield the text of a document in pieces, so that neither the values nor the text of a large report exist as a whole.
 
-    A piece is a line, a member, or an entry of a list that is a member.
+    A piece is a line, a member, or an entry of a tuple or list that is a member.
     """
     opening = "{\n"
-    for key, member in value.items():
+    for key, member in list_members(document):
         yield f"{opening}  {json_text(key)}: "
         opening = ",\n"
-        if not isinstance(member, list) or not member:
-            yield json_text(member).replace("\n", "\n  ")
+        if not isinstance(member, tuple | list) or not member:
+            yield json_text(to_json(member)).replace("\n", "\n  ")
             continue
         for index, entry in enumerate(member):
-            yield ("," if index else "[") + "\n    " + json_text(entry).replace("\n", "\n    ")
+            yield ("," if index else "[") + "\n    " + json_text(to_json(entry)).replace("\n", "\n    ")
         yield "\n  ]"
-    yield "\n}" if value else "{}"
+    yield "\n}"
 
 
 def format_json(value: Any, width: int) -> str:
@@ -190,8 +181,8 @@ def read_document(path: Path, *, kind: str, keys: set[str], version: int, fix: s
 def to_json(value: Any) -> Any:
     """Encode a value as JSON values.
 
-    A dataclass becomes an object with its fields as keys, in their order. Names of topics and namespaces become text, dates ISO
-    8601, enums their values, paths POSIX paths, bytes base64, and collections lists.
+    A dataclass becomes an object with its fields as keys, in their order, unless its method `to_json` encodes it. Names of topics and
+    namespaces become text, dates ISO 8601, enums their values, paths POSIX paths, bytes base64, and collections lists.
     """
     kind = type(value)
     if value is None or kind in _SCALAR_TYPES:
@@ -203,7 +194,8 @@ def to_json(value: Any) -> Any:
     if kind is TopicName or kind is NamespaceName:
         return str(value)
     if is_dataclass(kind):
-        return {name: to_json(member) for name, member in list_members(value)}
+        encode = getattr(value, "to_json", None)
+        return encode() if encode else {name: to_json(member) for name, member in list_members(value)}
     if isinstance(value, Mapping):
         return {str(to_json(key)): to_json(member) for key, member in value.items()}
     if isinstance(value, date):
@@ -236,27 +228,59 @@ def from_json(kind: type[T], value: Any) -> T:
     Raises:
         ValueError: if they do not fit the types of the fields; the message has the location, the value and the expected type.
     """
-    from pydantic import TypeAdapter, ValidationError
-
-    # In JSON, unlike in Python's values, pydantic's strict mode accepts an object as a dataclass.
-    text = json.dumps(value, ensure_ascii=False)
-    # An escape in JSON would be read as the surrogate again.
-    text = re.sub(_LONE_SURROGATES, lambda match: "\\" + escape(match[0], _LONE_SURROGATES), text)
-    try:
-        return TypeAdapter(kind).validate_json(text, strict=True)
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        location = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in detail["loc"]).removeprefix(".")
-        raise ValueError(f"`{location}` {_describe_mismatch(detail)}") from None
+    return cast("T", _decode(kind, value, ""))
 
 
-def _describe_mismatch(detail: ErrorDetails) -> str:
-    if detail["type"] == "missing":
-        return "is missing"
-    if detail["type"] not in _EXPECTED_KINDS:
-        return f"is not valid: {detail['msg']}"
-    actual_kind = _KINDS.get(type(detail["input"]), "a number with a fraction")
-    return f"is {actual_kind}, expected {_EXPECTED_KINDS[detail['type']]}"
+def _decode(kind: Any, value: Any, location: str) -> Any:
+    """Return the value of a type from JSON values, which are at `location` of the document, such as `lists[0].topic`."""
+    origin, arguments, is_nullable = _read_kind(kind)
+    value_kind = type(value)
+    if value is None and is_nullable:
+        return None
+    if value_kind is str and origin is str:
+        return value if value.isascii() else escape(value, _LONE_SURROGATES)
+    if value_kind is dict and isinstance(origin, type) and is_dataclass(origin):
+        prefix = f"{location}." if location else ""
+        members = {}
+        for name, member_kind, is_required in _list_field_kinds(origin):
+            if name in value:
+                members[name] = _decode(member_kind, value[name], prefix + name)
+            elif is_required:
+                raise ValueError(f"`{prefix}{name}` is missing")
+        return origin(**members)
+    if value_kind is dict and origin is dict:
+        names = {name: escape(name, _LONE_SURROGATES) for name in value}
+        return {
+            names[name]: _decode(arguments[1], member, f"{location}.{names[name]}") for name, member in value.items()
+        }
+    if value_kind is list and origin in (tuple, list):
+        return origin([_decode(arguments[0], entry, f"{location}[{index}]") for index, entry in enumerate(value)])
+    if value_kind is origin and (value_kind is not int or value.bit_length() < 64):
+        return value
+    if origin is Literal and value in arguments:
+        return value
+    actual = "a number of more than 64 bits" if value_kind is origin else _KINDS[value_kind]
+    expected = f"one of {', '.join(arguments)}" if origin is Literal else _KINDS.get(origin, "an object")
+    raise ValueError(f"`{location}` is {actual}, expected {expected}{' or null' if is_nullable else ''}")
+
+
+@cache
+def _read_kind(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:
+    """Return a type without its arguments and without None, its arguments, and whether it is a union with None."""
+    if isinstance(kind, UnionType):
+        [required_kind] = (member for member in get_args(kind) if member is not NoneType)
+        return get_origin(required_kind) or required_kind, get_args(required_kind), True
+    return get_origin(kind) or kind, get_args(kind), False
+
+
+@cache
+def _list_field_kinds(kind: type[DataclassInstance]) -> list[tuple[str, Any, bool]]:
+    """Return the names and types of the fields of a dataclass, and whether the value of each is required."""
+    kinds = get_type_hints(kind)
+    return [
+        (member.name, kinds[member.name], member.default is MISSING and member.default_factory is MISSING)
+        for member in fields(kind)
+    ]
 
 
 def make_view(view: type[T], source: object, **values: Any) -> T:

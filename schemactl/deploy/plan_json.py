@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core import atomic_files
@@ -19,7 +19,7 @@ from schemactl.core.json_values import (
     AnswerView,
     Json,
     WaiverView,
-    json_text,
+    json_pieces,
     list_members,
     make_view,
     to_json,
@@ -29,8 +29,12 @@ from schemactl.core.schema import Commit, Release
 from schemactl.core.wording import get_name_type
 from schemactl.deploy.broker_configuration import BrokerComparisonView
 from schemactl.deploy.plan import Plan, PlanNoteKind, PlanRefusal, UnreadableDeclaration
+from schemactl.deploy.steps.step import Step
 from schemactl.deploy.version_lists import ListedTopic
 from schemactl.deploy.version_numbers import MismatchView, list_mismatch_views
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FORMAT_VERSION = 1
 """The version of the format. Changes that readers must handle raise it; new keys do not."""
@@ -65,7 +69,6 @@ class PlanDocument:
     Attributes:
         schemactl: the version of schemactl.
         registry_version: the release that the registry reports, or "".
-        steps: the members of each step (`Step.to_json`).
         upgrade_first: the clients to upgrade first, for each topic (or `TOPIC#KIND`) with a version to register.
         effects: the effects of the versions to register on readers and clients.
         numbers_apart: the version numbers that will not be Git's after all steps.
@@ -85,7 +88,7 @@ class PlanDocument:
     proposed: bool
     state: Json
     scope: ScopeEntry
-    steps: Iterable[Json]
+    steps: tuple[Step, ...]
     notes: tuple[NoteEntry, ...]
     left_out: tuple[SkippedName | SkippedDeclaration, ...]
     unreadable: tuple[UnreadableView, ...]
@@ -213,11 +216,11 @@ class ClientEntry:
 
 def make_plan_document(plan: Plan) -> PlanDocument:
     """Return the document of a plan, with its digest."""
-    document = _make_document(plan, [step.to_json() for step in plan.steps])
+    document = _make_document(plan)
     return replace(document, digest=_compute_digest(document))
 
 
-def _make_document(plan: Plan, steps: Iterable[Json]) -> PlanDocument:
+def _make_document(plan: Plan) -> PlanDocument:
     """Return the document of a plan without its digest."""
     scope = plan.scope
     settings = {str(name): sorted(scope.get_settings(name)) for name in sorted(scope.settings, key=str)}
@@ -235,7 +238,7 @@ def _make_document(plan: Plan, steps: Iterable[Json]) -> PlanDocument:
             topics=sorted(map(str, scope.topics)),
             settings=settings or None,
         ),
-        steps=steps,
+        steps=tuple(plan.steps),
         notes=tuple(NoteEntry(note.name, note.kind, note.message) for note in plan.notes),
         left_out=(*map(_make_skipped_name, plan.refusals), *map(_make_skipped_declaration, plan.unreadable)),
         unreadable=list_unreadable_views(plan.unreadable),
@@ -288,7 +291,7 @@ def plan_digest(plan: Plan) -> str:
     It covers contents and the target, not commits, so that a squash does not change it, and not whether a tenant exists: the plan of another
     namespace of the tenant may create it first. A declared namespace, or `--create-tenants`, permits that.
     """
-    return _compute_digest(_make_document(plan, (step.to_json() for step in plan.steps)))
+    return _compute_digest(_make_document(plan))
 
 
 def _compute_digest(document: PlanDocument) -> str:
@@ -335,15 +338,15 @@ def list_unreadable_views(declarations: Iterable[UnreadableDeclaration]) -> tupl
     )
 
 
-def write_json(value: Json, path: Path, *, below: str | None = None) -> None:
-    """Write `value` to the file at `path` as indented JSON, atomically, without following links below `below`.
+def write_json(document: DataclassInstance, path: Path, *, below: str | None = None) -> None:
+    """Write a document to the file at `path` as indented JSON, atomically, without following links below `below`.
 
     Only the owner may read the file.
 
     Raises:
         SchemactlError: if the file cannot be written.
     """
-    text = json_text(value) + "\n"
+    text = "".join(json_pieces(document)) + "\n"
     try:
         atomic_files.write(path, text.encode(), below=below, mode=atomic_files.PRIVATE_MODE, make_folders=False)
     except OSError as error:

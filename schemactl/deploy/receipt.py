@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Final
 
 from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.json_values import from_json, make_view, read_document, to_json
+from schemactl.core.json_values import from_json, make_view, read_document
 from schemactl.core.terminal import clean
+from schemactl.core.wording import get_name_type
 from schemactl.deploy.plan import Plan
 from schemactl.deploy.plan_json import ApprovedView, plan_digest, write_json
-from schemactl.deploy.steps.step import name_value
 from schemactl.deploy.version_lists import ListedTopic
 
 FORMAT_VERSION: Final = 2
@@ -40,12 +40,12 @@ class PlanSelection:
 class PlanOptions:
     """The options of `plan` and `rebuild` that permit something, as the command line names them."""
 
-    allow_delete: list[str] = field(default_factory=list)
-    force_delete: list[str] = field(default_factory=list)
-    allow_data_loss: list[str] = field(default_factory=list)
-    allow_unreadable_messages: list[str] = field(default_factory=list)
-    relax_while_replaying: bool = False
-    create_tenants: bool = False
+    allow_delete: list[str]
+    force_delete: list[str]
+    allow_data_loss: list[str]
+    allow_unreadable_messages: list[str]
+    relax_while_replaying: bool
+    create_tenants: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,10 @@ class Receipt:
             lists=plan.lists,
             steps=len(plan.steps),
             left_out=(
-                *({**name_value(refusal.name), "reason": refusal.message} for refusal in plan.refusals),
+                *(
+                    {get_name_type(refusal.name): str(refusal.name), "reason": refusal.message}
+                    for refusal in plan.refusals
+                ),
                 *(
                     {"topic": str(declaration.topic) if declaration.topic else None, "reason": declaration.message}
                     for declaration in plan.unreadable
@@ -111,7 +114,7 @@ class Receipt:
 
     def write(self, path: Path, *, below: str) -> None:
         """Write the receipt to the file at `path`, atomically, and follow no link below `below`."""
-        write_json(to_json(self), path, below=below)
+        write_json(self, path, below=below)
 
 
 def read_receipt(path: Path) -> Receipt:

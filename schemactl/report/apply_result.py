@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
-from schemactl.core.json_values import Json, make_view, to_json
+from schemactl.core.json_values import Json, make_view
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import paint
 from schemactl.core.wording import format_count
 from schemactl.deploy.apply import ApplyResult
 from schemactl.deploy.plan import Plan
 from schemactl.deploy.plan_json import ApprovedView, SkippedDeclaration, SkippedName, make_plan_document
+from schemactl.deploy.steps.step import Step
 from schemactl.deploy.version_lists import ListedTopic
 from schemactl.report.plan import count_changes, describe_left_out
 from schemactl.report.target_blocks import make_unreadable_block
@@ -108,7 +109,7 @@ class ResultDocument:
     time_s: int
     ci: Json | None
     plan: str
-    steps: Iterable[Json]
+    steps: tuple[Step, ...]
     left_out: tuple[SkippedName | SkippedDeclaration, ...]
     outcome: Literal["started", "not applied", "applied", "partly applied", "failed"]
     failure: str | None = None
@@ -127,7 +128,7 @@ class RemainingStep:
 
 def make_result_document(
     result: ApplyResult, run: Json | None = None, topics: Sequence[ListedTopic] | None = None
-) -> Json:
+) -> ResultDocument:
     """Return the document that `apply --result` writes when it has ended.
 
     Args:
@@ -156,17 +157,16 @@ def _describe_remainder(number: int, result: ApplyResult) -> str:
     return str(result.failures.get(number) or result.stopped or UNTRIED)
 
 
-def make_started_document(plan: Plan, run: Json | None) -> Json:
+def make_started_document(plan: Plan, run: Json | None) -> ResultDocument:
     """Return the document that `apply --result` writes at its start; it keeps this content if `apply` is killed."""
     return _make_document(plan, run, outcome="started")
 
 
-def make_unapplied_document(plan: Plan, run: Json | None) -> Json:
+def make_unapplied_document(plan: Plan, run: Json | None) -> ResultDocument:
     """Return the document of a plan that was not carried out."""
     return _make_document(plan, run, outcome="not applied")
 
 
-def _make_document(plan: Plan, run: Json | None, **values: Any) -> Json:
+def _make_document(plan: Plan, run: Json | None, **values: Any) -> ResultDocument:
     document = make_plan_document(plan)
-    result = make_view(ResultDocument, document, time_s=int(time.time()), ci=run, plan=document.digest, **values)
-    return cast("Json", to_json(result))
+    return make_view(ResultDocument, document, time_s=int(time.time()), ci=run, plan=document.digest, **values)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from schemactl.core.json_values import Json, json_pieces
+from schemactl.core.json_values import json_pieces, to_json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit
 from schemactl.core.terminal import SHADES, SIGNS, paint
 from schemactl.core.wording import format_day
 from schemactl.report.check import Shade
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Sign = Literal["+", "-", "~", "!", "=", ""]
 
@@ -80,8 +83,17 @@ class TargetReport:
         return ("\n" if self.is_short else "\n\n").join(filter(None, parts))
 
 
-TargetDocument: TypeAlias = tuple[TargetReport, Json]
-"""A report on a target, and its JSON document."""
+TargetDocument: TypeAlias = "tuple[TargetReport, DataclassInstance | None]"
+"""A report on a target, and its JSON document, or None if JSON is not one of the formats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownTargetDocument:
+    """The JSON document of a target that could not be examined."""
+
+    format_version: Literal[1] = 1
+    target: str
+    problem: str
 
 
 def render_text(documents: Sequence[TargetDocument], *, color: bool = False) -> str:
@@ -92,9 +104,10 @@ def render_text(documents: Sequence[TargetDocument], *, color: bool = False) -> 
 
 def render_json(documents: Sequence[TargetDocument]) -> Iterable[str]:
     """Return the pieces of the only document, or one line for each of several."""
-    if len(documents) == 1:
-        return json_pieces(documents[0][1])
-    return ["\n".join(json.dumps(value, separators=(",", ":")) for _, value in documents)]
+    json_documents = [document for _, document in documents if document]
+    if len(json_documents) == 1:
+        return json_pieces(json_documents[0])
+    return ["\n".join(json.dumps(to_json(document), separators=(",", ":")) for document in json_documents)]
 
 
 class _Named(Protocol):

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from schemactl.core.environment import get_version
-from schemactl.core.json_values import OPTIONAL, DefinitionView, Json, make_view, to_json
+from schemactl.core.json_values import OPTIONAL, DefinitionView, Json, make_view
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
 from schemactl.core.wording import get_name_type
@@ -109,10 +108,10 @@ class ReplicatedEntry:
     differing: tuple[NumbersOfClusters, ...]
 
 
-def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Json:
+def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> DriftDocument:
     """Return all differences and the version numbers of all examined topics, as `rebuild` reads them."""
     origin = report.origin
-    document = make_view(
+    return make_view(
         DriftDocument,
         origin,
         schemactl=get_version(),
@@ -139,7 +138,6 @@ def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespac
         replicated=list_replicated_entries(select_namespaces_of_target(report, spaces)),
         topics=list_topics(git=report.git, registry=report.registered),
     )
-    return cast("Json", to_json(document))
 
 
 def _make_difference_value(difference: DriftItem) -> Json:

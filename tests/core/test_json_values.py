@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl.core.findings import Outcome
-from schemactl.core.json_values import OPTIONAL, Json, format_json, json_pieces, json_text, make_view, to_json
+from schemactl.core.json_values import OPTIONAL, format_json, from_json, json_pieces, json_text, make_view, to_json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Commit, SchemaType
 
@@ -43,11 +44,21 @@ def make_cycle() -> list[Any]:
     return cycle
 
 
-@given(st.dictionaries(st.text(), values, max_size=5))
-def test_the_pieces_of_an_object_are_its_text(value: Json) -> None:
-    text = "".join(json_pieces(value))
-    assert text == json_text(value)
-    assert text == json.dumps(value, indent=2, ensure_ascii=False)
+@dataclass(frozen=True)
+class Document:
+    """A document with members of any kind."""
+
+    first: Any
+    second: Any
+    third: Any = field(default=None, metadata=OPTIONAL)
+
+
+@given(values, st.lists(values, max_size=3), values)
+def test_the_pieces_of_a_document_are_its_text(first: Any, second: list[Any], third: Any) -> None:
+    document = Document(first, tuple(second), third)
+    value = to_json(document)
+    text = "".join(json_pieces(document))
+    assert text == json_text(value) == json.dumps(value, indent=2, ensure_ascii=False)
     assert json.loads(text) == json.loads(format_json(value, 30)) == value
 
 
@@ -139,6 +150,83 @@ def test_a_value_is_encoded_by_its_type(value: object, expected: object) -> None
     assert encoded == expected
     assert type(encoded) is type(expected)
     assert json.loads(json.dumps(encoded)) == expected
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A value that encodes itself."""
+
+    name: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the JSON value."""
+        return {"called": self.name}
+
+
+def test_a_value_with_its_own_encoding_is_encoded_by_it() -> None:
+    assert to_json({"values": (Encoded("a"),)}) == {"values": [{"called": "a"}]}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a file that is read again."""
+
+    state: Literal["new", "old"]
+    numbers: tuple[int, ...]
+    texts: dict[str, str | None]
+    commit: Commit | None = None
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A file that is read again."""
+
+    entries: list[Entry]
+    is_whole: bool
+
+
+ENTRY = {"state": "new", "numbers": [0, -(1 << 62)], "texts": {"a": None, "b": "c"}}
+
+
+def test_a_document_is_read_as_it_was_written() -> None:
+    entry = Entry("old", (1, 2), {"a": None}, Commit("ab", 5, "Subject"))
+    document = Numbers([entry, Entry("new", (), {})], is_whole=True)
+    assert from_json(Numbers, json.loads(json_text(to_json(document)))) == document
+
+
+def test_unknown_keys_are_ignored_at_any_depth() -> None:
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    value = {"entries": [ENTRY | {"unknown": nested}], "is_whole": False, "unknown": nested}
+    assert from_json(Numbers, value) == Numbers([Entry("new", (0, -(1 << 62)), {"a": None, "b": "c"})], is_whole=False)
+
+
+def test_lone_surrogates_of_a_document_are_escaped() -> None:
+    entry = from_json(Entry, ENTRY | {"texts": {"\ud800\u00e9": "\udfff"}})
+    assert entry.texts == {"\\ud800\u00e9": "\\udfff"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"state": None}, "`entries[0].state` is null, expected one of new, old"),
+        ({"state": "older"}, "`entries[0].state` is text, expected one of new, old"),
+        ({"state": ["new"]}, "`entries[0].state` is a list, expected one of new, old"),
+        ({"numbers": [1, True]}, "`entries[0].numbers[1]` is true or false, expected a number"),
+        ({"numbers": [1.0]}, "`entries[0].numbers[0]` is a number with a fraction, expected a number"),
+        ({"numbers": [1 << 63]}, "`entries[0].numbers[0]` is a number of more than 64 bits, expected a number"),
+        ({"numbers": {}}, "`entries[0].numbers` is an object, expected a list"),
+        ({"texts": [[[]]]}, "`entries[0].texts` is a list, expected an object"),
+        ({"texts": {"a": 1}}, "`entries[0].texts.a` is a number, expected text or null"),
+        ({"commit": "ab"}, "`entries[0].commit` is text, expected an object or null"),
+        ({"commit": {"time_s": 5}}, "`entries[0].commit.id` is missing"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_location(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+        from_json(Numbers, {"entries": [ENTRY | changes], "is_whole": True})
+    assert from_json(Numbers, {"entries": [ENTRY], "is_whole": True}).is_whole
 
 
 @dataclass(frozen=True)

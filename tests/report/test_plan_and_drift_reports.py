@@ -9,7 +9,6 @@ import shutil
 from contextlib import closing
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import schemactl
@@ -17,11 +16,12 @@ from consumers import markdown_faults, workflow_commands
 from scratch import Scratch, record
 from test_machine_formats import HOSTILE
 
+from schemactl.core.json_values import to_json
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.report import TARGET_FORMATS, render_target_reports
-from schemactl.report.document import ReportLine, TargetReport
+from schemactl.report.document import ReportLine, TargetReport, UnknownTargetDocument
 
 PROJECT = (
     'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/a.db"}, other: {registry: "sqlite:.schemactl/b.db"}}\n'
@@ -129,7 +129,7 @@ def test_standard_output_has_the_error_in_the_formats_of_programs(tmp_path: Path
     assert schemactl(scratch.path, command, "--target", "local", code=1).out == ""
 
 
-def _draw_hostile_report(chance: random.Random) -> tuple[TargetReport, dict[str, Any]]:
+def _draw_hostile_report(chance: random.Random) -> tuple[TargetReport, UnknownTargetDocument]:
     def draw_words() -> str:
         return "a" + "".join(chance.choices([*HOSTILE, "word "], k=6))
 
@@ -139,7 +139,8 @@ def _draw_hostile_report(chance: random.Random) -> tuple[TargetReport, dict[str,
 
     command = chance.choice(["plan", "drift"])
     parts = (tuple(block() for _ in range(20)), (block(),))
-    return TargetReport(command, draw_words(), draw_words(), *parts, (draw_words(), "bad")), {"target": draw_words()}  # type: ignore[arg-type]
+    report = TargetReport(command, draw_words(), draw_words(), *parts, (draw_words(), "bad"))  # type: ignore[arg-type]
+    return report, UnknownTargetDocument(target=draw_words(), problem=draw_words())
 
 
 @pytest.mark.parametrize("name", TARGET_FORMATS)
@@ -157,7 +158,11 @@ def test_names_in_a_plan_are_text_alone(name: str) -> None:
             if name != "text":
                 assert not {"\x1b", "\x00", "\u202e", "\r"} & {*text}
             if name == "json":
-                assert [json.loads(line) for line in text.splitlines()] == [document] * several if several > 1 else True
+                assert (
+                    [json.loads(line) for line in text.splitlines()] == [to_json(document)] * several
+                    if several > 1
+                    else True
+                )
 
 
 def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
@@ -165,7 +170,7 @@ def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
         (ReportLine(f"topic t{number}", "+"), ReportLine("v0 " + "x" * 200, "+", 1)) for number in range(2_000)
     )
     target_report = TargetReport("plan", "prod", "head", blocks, blocks[:300], ("Plan: much.", "doubtful"))
-    text = "".join(render_target_reports([(target_report, {})], "markdown"))
+    text = "".join(render_target_reports([(target_report, None)], "markdown"))
     assert len(text) < 65_536
     assert re.search(
         r"@@ \d+ more: run `schemactl plan` to see them @@|_\d+ more: run `schemactl plan` to see them\._", text
@@ -184,7 +189,7 @@ def test_markdown_of_drift_has_sentences_as_text_and_signed_lines_as_code() -> N
     )
     plain_block = (ReportLine("topic shop/sales/refunds", "+"), ReportLine("partitions: 4", "+", 1))
     target_report = TargetReport("drift", "prod", "head", (block, plain_block), (), ("Drift.", "doubtful"))
-    text = "".join(render_target_reports([(target_report, {})], "markdown"))
+    text = "".join(render_target_reports([(target_report, None)], "markdown"))
     assert markdown_faults(text) == []
     changes = text.partition("<details open><summary>What differs</summary>\n\n")[2]
     assert changes.split("\n\n")[:-1] == [

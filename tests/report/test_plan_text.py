@@ -23,6 +23,7 @@ from approved import (
 )
 
 from schemactl.core.errors import RegistryError, SchemactlError
+from schemactl.core.json_values import to_json
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.deploy.apply import ApplyResult
@@ -154,7 +155,7 @@ def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
           persistent://shop/sales/orders: register v1
         Applied 3 of 5 steps."""
     )
-    reasons = {left["step"]: left["reason"] for left in make_result_document(ended)["left"]}
+    reasons = {left["step"]: left["reason"] for left in to_json(make_result_document(ended))["left"]}
     assert reasons == {4: UNFINISHED, 5: "interrupted\n  Fix: run apply again"}
 
 
@@ -182,7 +183,7 @@ def test_the_result_file_of_an_apply(
 ) -> None:
     plan = plan_for(registry, make_orders(A, sales=Policies(S.FULL)))
     result = ApplyResult(plan, tuple(range(1, done + 1)), failures, stopped)
-    document = make_result_document(result)
+    document = to_json(make_result_document(result))
     actions = ["create_namespace", "set_namespace_policies", "create_topic", "register_version"]
     assert [step["action"] for step in document["steps"]] == actions
     assert (document["outcome"], document["done"]) == (outcome, list(result.done))

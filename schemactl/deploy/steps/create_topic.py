@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from schemactl.core.catalog import Topic
-from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.wording import format_partitions
 from schemactl.deploy.drift_kinds import DriftKind
@@ -36,7 +36,7 @@ class CreateTopic(Step):
         """See `Step.describe`."""
         return f"{self.name}: create{self.suffix}"
 
-    def list_facts(self) -> Json:
+    def list_facts(self) -> Mapping[str, object]:
         """See `Step.list_facts`."""
         return {"partitions": self.partitions}
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from schemactl.core.errors import RegistryError, StalePlan
-from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions
 from schemactl.core.wording import format_ranges, format_version_numbers
@@ -47,9 +46,9 @@ class DeleteSchema(Step):
         if self.unreadable:
             yield "!", f"messages that the topic retains become unreadable (allowed: {self.name})"
 
-    def list_facts(self) -> Json:
+    def list_facts(self) -> Mapping[str, object]:
         """See `Step.list_facts`."""
-        facts: Json = {"versions": list(self.versions), "force": self.force}
+        facts: dict[str, object] = {"versions": self.versions, "force": self.force}
         return facts | {"unreadable": True} if self.unreadable else facts
 
     @property

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
@@ -34,7 +33,7 @@ class GrowPartitions(Step):
         """See `Step.list_lines`."""
         yield "~", f"partitions: {self.before} -> {self.after}"
 
-    def list_facts(self) -> Json:
+    def list_facts(self) -> Mapping[str, object]:
         """See `Step.list_facts`."""
         return {"before": self.before, "after": self.after}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from schemactl.comparison.changes import content_identity, make_upload
 from schemactl.core.errors import RegistryError
 from schemactl.core.findings import Answer
-from schemactl.core.json_values import AnswerView, Json, commit_value, schema_value, to_json
+from schemactl.core.json_values import AnswerView, DefinitionView
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_day
@@ -47,14 +47,14 @@ class RegisterVersion(Step):
         suffix = "" if number == version.number else f", which is Git's v{version.number}"
         yield "+", f"v{version.number}{type_}{kind}{commit}: registers v{number}{suffix}"
 
-    def list_facts(self) -> Json:
+    def list_facts(self) -> Mapping[str, object]:
         """See `Step.list_facts`."""
         return {
             "version": self.version.number,
             "kind": self.version.kind or None,
-            "commit": commit_value(self.version.commit),
-            "schema": schema_value(self.version.info),
-            "answer": to_json(AnswerView.from_answer(self.answer)),
+            "commit": self.version.commit,
+            "schema": DefinitionView.from_info(self.version.info) if self.version.info else None,
+            "answer": AnswerView.from_answer(self.answer),
         }
 
     @property

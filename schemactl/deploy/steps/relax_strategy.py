@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from schemactl.core.findings import Waiver
-from schemactl.core.json_values import Json, waiver_value
+from schemactl.core.json_values import WaiverView, make_view
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.terminal import on_one_line
@@ -51,10 +51,10 @@ class RelaxStrategy(Step):
             yield "~", f"automatic updates in {self.name.namespace_name}: off, during these uploads"
         yield "~", f"strategy: {self.strategy} -> ALWAYS_COMPATIBLE, during these uploads"
 
-    def list_facts(self) -> Json:
+    def list_facts(self) -> Mapping[str, object]:
         """See `Step.list_facts`."""
-        waiver = None if self.waiver is None else waiver_value(self.waiver)
-        return {"strategy": self.strategy.value, "updates": self.updates, "waiver": waiver}
+        waiver = self.waiver and make_view(WaiverView, self.waiver)
+        return {"strategy": self.strategy, "updates": self.updates, "waiver": waiver}
 
     @property
     def needs(self) -> Permissions:

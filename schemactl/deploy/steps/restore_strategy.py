@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from schemactl.comparison.changes import get_upload_commit
 from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
-from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.wording import format_version_numbers
@@ -71,9 +70,9 @@ class RestoreStrategy(Step):
                 ),
             )
 
-    def list_facts(self) -> Json:
+    def list_facts(self) -> Mapping[str, object]:
         """See `Step.list_facts`."""
-        facts: Json = {"strategy": self.strategy.value, "latest": self.latest}
+        facts: dict[str, object] = {"strategy": self.strategy, "latest": self.latest}
         if self.left:
             facts["left"] = {"accepts_all": self.left.accepts_all, "updates_off": self.left.updates_off}
         return facts

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from schemactl.comparison.changes import UNSET
 from schemactl.core.errors import StalePlan
-from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies, get_setting_address
 from schemactl.core.wording import format_policies
@@ -72,10 +71,10 @@ class SetPolicies(Step):
         if self.loses:
             yield "!", f"{self.loses} (allowed: {self.address})"
 
-    def list_facts(self) -> Json:
+    def list_facts(self) -> Mapping[str, object]:
         """See `Step.list_facts`: the policies by their keys in namespace files, and the inherited values of reset policies."""
         after = self.after.managed()
-        facts: Json = {"before": {policy: self.before.get(policy) for policy in after}, "after": after}
+        facts: dict[str, object] = {"before": {policy: self.before.get(policy) for policy in after}, "after": after}
         if self.loses:
             facts["loses"] = self.loses
         inherited = {"namespace": self.from_namespace.managed(), "default": self.from_default.managed()}

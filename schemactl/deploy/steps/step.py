@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 from schemactl.core.catalog import Catalog, Namespace, Topic
-from schemactl.core.json_values import Json
+from schemactl.core.json_values import Json, to_json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
+from schemactl.core.wording import get_name_type
 from schemactl.deploy.drift_kinds import DriftKind
 from schemactl.deploy.permissions import Permissions
 from schemactl.registry.interface import Registry
@@ -119,8 +120,11 @@ class Step(ABC):
         """Yield the lines of the step below the name of its namespace or topic, each with its sign."""
         return iter(())
 
-    def list_facts(self) -> Json:
-        """Return the members of its JSON other than action and name; keys are never renamed."""
+    def list_facts(self) -> Mapping[str, object]:
+        """Return the members of its JSON other than action and name, as values that `core.json_values.to_json` encodes.
+
+        Keys are never renamed.
+        """
         return {}
 
     @property
@@ -150,7 +154,8 @@ class Step(ABC):
 
     def to_json(self) -> Json:
         """Return the step as JSON values."""
-        return {"action": self.action, **name_value(self.name), **self.list_facts()}
+        facts: Json = to_json(self.list_facts())
+        return {"action": self.action, get_name_type(self.name): str(self.name), **facts}
 
     @abstractmethod
     def predict(self, state: PredictedState) -> None:
@@ -188,8 +193,3 @@ class Step(ABC):
     def blocks(self) -> set[NamespaceName | str]:
         """The tenants, namespaces and lists of schemas that the failure of the step blocks."""
         return {self.name.schema_id} if isinstance(self.name, TopicName) else {self.name}
-
-
-def name_value(name: NamespaceName | TopicName) -> Json:
-    """Return the name of a topic or namespace under the key `topic` or `namespace`."""
-    return {"topic" if isinstance(name, TopicName) else "namespace": str(name)}

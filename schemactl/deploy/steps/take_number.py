@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from schemactl.core.errors import RegistryError, StalePlan
-from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_next_number
 from schemactl.core.wording import format_version_numbers
@@ -40,9 +39,9 @@ class TakeNumber(Step):
             yield "-", f"{format_version_numbers(self.versions)} no longer readable: a new generation begins"
         yield "+", f"v{self.number}: filled with a tombstone, because no version with this number can be read"
 
-    def list_facts(self) -> Json:
+    def list_facts(self) -> Mapping[str, object]:
         """See `Step.list_facts`."""
-        return {"number": self.number, "versions": list(self.versions)}
+        return {"number": self.number, "versions": self.versions}
 
     @property
     def is_deletion(self) -> bool:
