@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 from certificates import DAY, NOW, Authority
 
+from schemactl.registry.pulsar.http import WaitTimes
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 RECIPE = Path(__file__).parent / "broker_recipe" / "broker.sh"
@@ -50,6 +51,9 @@ SHORT_LIVED = (
 
 JAVAC = [*(f"-J{option}" for option in SHORT_LIVED), "-nowarn", "-proc:none"]
 """Options of each run of the compiler."""
+
+NO_CLIENTS = WaitTimes(connects_follow_s=0.0)
+"""Waiting times for a cluster to which no client connects while a topic is relaxed."""
 
 markers: frozenset[str] = frozenset()
 """The markers of the running test: `broker` if it needs a broker."""
@@ -233,7 +237,7 @@ def _free_ports() -> tuple[int, int]:
 
 
 @contextmanager
-def open_registry(broker: Broker, **more: Any) -> Iterator[PulsarRegistry]:
+def open_registry(broker: Broker, waits: WaitTimes = NO_CLIENTS, **more: Any) -> Iterator[PulsarRegistry]:
     """The registry of `broker`."""
-    with closing(PulsarRegistry(broker.url, **more)) as registry:
+    with closing(PulsarRegistry(broker.url, waits=waits, **more)) as registry:
         yield registry

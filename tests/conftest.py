@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,9 @@ import pytest
 import scratch
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+
+from schemactl.registry.pulsar.http import WaitTimes
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 if TYPE_CHECKING:
     from estate import Estate
@@ -36,15 +39,15 @@ def _no_git_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def clients_connect() -> None:
-    """Clients connect while a topic is relaxed, so that a registry waits until their broker has heard of it."""
+def waits() -> WaitTimes:
+    """Return the waiting times of commands that run in the process of a test; a file or a test overrides them."""
+    return brokers.NO_CLIENTS
 
 
 @pytest.fixture(autouse=True)
-def _nobody_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the two seconds of waiting before and after a topic is relaxed if no client connects."""
-    if "clients_connect" not in request.fixturenames:
-        monkeypatch.setattr("schemactl.registry.pulsar.registry._CONNECTS_FOLLOW_S", 0.0)
+def _pass_waits_to_commands(monkeypatch: pytest.MonkeyPatch, waits: WaitTimes) -> None:
+    """Make commands open their Pulsar registries with `waits`, for which the command line has no option."""
+    monkeypatch.setattr("schemactl.registry.pulsar.registry.PulsarRegistry", partial(PulsarRegistry, waits=waits))
 
 
 @pytest.fixture(autouse=True, scope="session")

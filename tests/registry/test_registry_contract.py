@@ -13,7 +13,7 @@ from typing import Any
 
 import admin_rest
 import pytest
-from brokers import new_tenant
+from brokers import NO_CLIENTS, new_tenant
 
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import RegistryError, SchemaRejected
@@ -98,9 +98,9 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Embedde
         case "file":
             opened = EmbeddedRegistry(str(tmp_path / "registry.db"))
         case "serve":
-            opened = PulsarRegistry(request.getfixturevalue("served"))
+            opened = PulsarRegistry(request.getfixturevalue("served"), waits=NO_CLIENTS)
         case _:
-            opened = PulsarRegistry(request.getfixturevalue("broker").url)
+            opened = PulsarRegistry(request.getfixturevalue("broker").url, waits=NO_CLIENTS)
     with closing(opened):
         yield opened
 

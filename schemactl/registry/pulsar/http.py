@@ -42,18 +42,6 @@ from schemactl.registry.url import HostPort, parse, parse_address, split_address
 
 _HEADERS: Final = {"Accept": "application/json, */*;q=0.1", "User-Agent": "schemactl"}
 _HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
-_FIRST_RETRY_DEADLINE_S = 2.0
-"""The deadline for retries to a cluster that has never answered, as its address may be wrong."""
-_RETRY_DEADLINE_S = 60.0
-"""The deadline for retries to a cluster that has answered; a broker restarts in less time."""
-_UNREACHABLE_RETRY_S: Final = 20.0
-"""The deadline for retries if no server can be reached, or servers redirect in a circle."""
-_TOTAL_WAIT_S = 180.0
-"""The longest total wait of a command for a cluster."""
-_LONGEST_DELAY_S = 5.0
-_READ_S: Final = 60.0
-"""The time limit of a response."""
-_TIMEOUT = urllib3.Timeout(connect=10.0, read=_READ_S)
 _NO_RETRIES = urllib3.Retry(total=False, redirect=False)
 """As `retries=False`, for which urllib3 would make such an object for each request."""
 _MAX_REDIRECTS = 5
@@ -66,12 +54,8 @@ _UNKNOWN_CLUSTER: Final = "Invalid cluster id: "
 _MESSAGE_VERSION: Final = "X-Pulsar-Base64-schema-version"
 _FORBIDDEN = frozenset({401, 403})
 
-_WARN_AFTER_S: Final = 2.0
-"""The time after which the user is warned of a request."""
-
-_WARN_EVERY_S: Final = 10.0
-
 _LOOK_EVERY_S: Final = 0.25
+"""The time between two looks of a `RequestWatch` at its requests."""
 
 _MAX_SHOWN: Final = 200
 
@@ -84,6 +68,37 @@ _CHECK_OWNERS: Final = (
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitTimes:
+    """The times that a client of a cluster waits, in seconds.
+
+    Attributes:
+        connect_s: the time limit of opening a connection to a server.
+        response_s: the time limit from the end of a request to the end of its response.
+        first_retry_s: the deadline for retries to a cluster that has never answered, as its address may be wrong.
+        retry_s: the deadline for retries to a cluster that has answered; a broker restarts in less time.
+        unreachable_s: the deadline for retries if no server can be reached, or servers redirect in a circle.
+        longest_delay_s: the longest delay before a retry, except for one that a server requests.
+        total_s: the longest total wait of a command for a cluster.
+        warn_after_s: the duration of a request after which the user is warned of it.
+        warn_every_s: the shortest time between two warnings.
+        visible_s: the time limit until a change of a policy can be read back.
+        connects_follow_s: the delay of new policies for connecting clients: up to 0.04 s on 4.0.7 and 4.2.4, and over 1 s under load.
+    """
+
+    connect_s: float = 10.0
+    response_s: float = 60.0
+    first_retry_s: float = 2.0
+    retry_s: float = 60.0
+    unreachable_s: float = 20.0
+    longest_delay_s: float = 5.0
+    total_s: float = 180.0
+    warn_after_s: float = 2.0
+    warn_every_s: float = 10.0
+    visible_s: float = 15.0
+    connects_follow_s: float = 2.0
 
 
 class NoResponseError(RegistryError):
@@ -102,11 +117,20 @@ class AdminConnection:
         credentials: the credentials, sent only to hosts of the cluster; a token over http only to this machine.
         warn: called during a long wait.
         parallel: the number of requests that `map_in_threads` sends at once.
+        waits: the times to wait.
     """
 
-    def __init__(self, url: str, credentials: Credentials, warn: Warn = no_warning, parallel: int = PARALLEL) -> None:
+    def __init__(
+        self,
+        url: str,
+        credentials: Credentials,
+        warn: Warn = no_warning,
+        parallel: int = PARALLEL,
+        waits: WaitTimes = WaitTimes(),
+    ) -> None:
         self.url = url
         self.parallel = parallel
+        self._waits = waits
         try:
             self._bases = parse(url).addresses
         except ValueError as error:
@@ -117,11 +141,15 @@ class AdminConnection:
         for base in self._bases:
             self._require_private(base, f"{url}: ")
         self._manager = urllib3.PoolManager(
-            num_pools=64, maxsize=MAX_PARALLEL, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
+            num_pools=64,
+            maxsize=MAX_PARALLEL,
+            block=True,
+            timeout=urllib3.Timeout(connect=waits.connect_s, read=waits.response_s),
+            ssl_context=credentials.tls,
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
-        self._budget = RetryBudget(_TOTAL_WAIT_S)
-        self._watch = RequestWatch(lambda text: warn(f"{url}: {self._credentials.redact(text)}"))
+        self._budget = RetryBudget(waits.total_s)
+        self._watch = RequestWatch(lambda text: warn(f"{url}: {self._credentials.redact(text)}"), waits)
         self._base = 0
         self._has_answered = False
         self._has_listed_brokers = False
@@ -214,7 +242,8 @@ class AdminConnection:
             None if body is None else json.dumps(body).encode(),
             find_lost_reply,
             is_repeated,
-            until_s=time.monotonic() + max(_READ_S, self._deadline_s),
+            until_s=time.monotonic() + max(self._waits.response_s, self._deadline_s),
+            answer=AnswerWait(self._waits.response_s),
         )
         if current_thread() is not main_thread():
             return self._send_watched(request)
@@ -261,14 +290,14 @@ class AdminConnection:
     def _send_with_retries(self, request: SlowRequest) -> Reply:
         for attempt in count(1):
             # Random, so that clients of a restarted broker do not all retry at once.
-            delay_s = min(0.05 * 2 ** (attempt - 1), _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
+            delay_s = min(0.05 * 2 ** (attempt - 1), self._waits.longest_delay_s) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
             self._thread_state.attempt = attempt
             try:
                 reply = self.send_once(request.method, request.path, request.data)
             except NoResponseError as error:
                 limit_s = self._deadline_s
                 if isinstance(error, UnreachableError):
-                    limit_s = min(limit_s, _UNREACHABLE_RETRY_S)
+                    limit_s = min(limit_s, self._waits.unreachable_s)
                 is_last = attempt >= len(self._bases) and not self._may_wait(request, delay_s, limit_s)
                 if is_last or request.is_canceled:
                     raise
@@ -283,7 +312,7 @@ class AdminConnection:
                     if cause and cause.is_lasting:
                         self._lasting.add(cause)
                     return reply
-                delay_s = max(delay_s, min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S))
+                delay_s = max(delay_s, min(reply.retry_after_s or 0.0, self._waits.retry_s))
                 request.reason = f"answers {reply.status}"
             finally:
                 self._thread_state.attempt = 1
@@ -391,13 +420,13 @@ class AdminConnection:
             batches.clear()
             if not isinstance(error, (KeyboardInterrupt, OutOfTime)):
                 for worker in workers:
-                    worker.wait(_READ_S)
+                    worker.wait(self._waits.response_s)
                 self._stopped.clear()
             raise
 
     @property
     def _deadline_s(self) -> float:
-        return _RETRY_DEADLINE_S if self._has_answered else _FIRST_RETRY_DEADLINE_S
+        return self._waits.retry_s if self._has_answered else self._waits.first_retry_s
 
     def _require_private(self, base: str, place: str) -> None:
         """Raise RegistryError if a token would be sent to `base` without encryption."""
@@ -421,7 +450,7 @@ class AdminConnection:
         headers = _HEADERS if data is None else _HEADERS_WITH_BODY
         if token is not None:
             headers = {**headers, "Authorization": f"Bearer {token}"}
-        started_s, wait = time.monotonic(), responses.current.wait or AnswerWait()
+        started_s, wait = time.monotonic(), responses.current.wait or AnswerWait(self._waits.response_s)
         try:
             # A lookup in urllib3's manager costs as much as a request.
             pool = self._pools.get(base)
@@ -575,11 +604,11 @@ class SlowRequest:
     Attributes:
         find_lost_reply, is_repeated: see `AdminConnection.send`.
         until_s: the deadline, by the monotonic clock.
+        answer: the wait for the current response.
         since_s: the start, by the monotonic clock.
         reason: the reason of the last retry, or "".
         is_named: whether the user was warned of it.
         is_canceled: whether its response is no longer waited for.
-        answer: the wait for the current response.
     """
 
     method: str
@@ -588,11 +617,11 @@ class SlowRequest:
     find_lost_reply: Callable[[], Reply | None]
     is_repeated: bool
     until_s: float
+    answer: AnswerWait
     since_s: float = field(default_factory=time.monotonic)
     reason: str = ""
     is_named: bool = False
     is_canceled: bool = False
-    answer: AnswerWait = field(default_factory=AnswerWait)
 
     @property
     def name(self) -> str:
@@ -610,10 +639,12 @@ class RequestWatch:
 
     Args:
         warn: called with a sentence about a slow request.
+        waits: the times from a request to its warning, and between warnings.
     """
 
-    def __init__(self, warn: Callable[[str], None]) -> None:
+    def __init__(self, warn: Callable[[str], None], waits: WaitTimes) -> None:
         self._warn = warn
+        self._waits = waits
         self._lock = Lock()
         self._requests: set[SlowRequest] = set()
         self._thread: Thread | None = None
@@ -647,11 +678,11 @@ class RequestWatch:
                 for request in self._requests:
                     request.answer.close_if_over(now_s)
                 slow = sorted(
-                    (request for request in self._requests if now_s - request.since_s >= _WARN_AFTER_S),
+                    (request for request in self._requests if now_s - request.since_s >= self._waits.warn_after_s),
                     key=lambda request: request.since_s,
                 )
             new = next((request for request in slow if not request.is_named), None)
-            if new and now_s - self._warned_s >= _WARN_EVERY_S:
+            if new and now_s - self._warned_s >= self._waits.warn_every_s:
                 self._warned_s, new.is_named = now_s, True
                 more = f" (and {len(slow) - 1} more)" if len(slow) > 1 else ""
                 reason, action = f"no answer for {now_s - new.since_s:.0f} s", "waiting"

@@ -47,7 +47,7 @@ from schemactl.registry.interface import (
 from schemactl.registry.pulsar import schemas
 from schemactl.registry.pulsar import settings as pulsar_settings
 from schemactl.registry.pulsar.credentials import Credentials
-from schemactl.registry.pulsar.http import AdminConnection
+from schemactl.registry.pulsar.http import AdminConnection, WaitTimes
 from schemactl.registry.pulsar.responses import LONGEST_VERSION, is_unauthenticated, parse_strategy
 from schemactl.registry.pulsar.settings import BrokerSettings
 
@@ -61,8 +61,6 @@ _PROBE_TOPIC = "schemactl-asks-for-the-strategy"
 """The topic of compatibility tests that find out a strategy; a test does not need or create it."""
 _SYSTEM_TENANTS = frozenset({"pulsar", "sla"})
 """The tenants of the brokers' own topics."""
-_CONNECTS_FOLLOW_S = 2.0
-"""The delay of new policies for connecting clients: up to 0.04 s on 4.0.7 and 4.2.4, and over 1 s under load."""
 _UNSET_POLICIES: Final = Policies(schema_compatibility_strategy=CompatibilityStrategy.UNDEFINED)
 
 _SETTERS: Final = {
@@ -121,6 +119,7 @@ class PulsarRegistry(Relaxing):
         warn: called during a long wait.
         cluster: the cluster's name in Pulsar, or "" if unknown; topics of namespaces on other clusters are not read.
         parallel: the number of requests of a long read that are sent at once.
+        waits: the times to wait for the cluster.
     """
 
     def __init__(
@@ -134,10 +133,12 @@ class PulsarRegistry(Relaxing):
         warn: Warn = no_warning,
         cluster: str = "",
         parallel: int = PARALLEL,
+        waits: WaitTimes = WaitTimes(),
     ) -> None:
         self.url = url
         self._cluster = cluster
-        self._connection = AdminConnection(url, credentials, warn, parallel)
+        self._waits = waits
+        self._connection = AdminConnection(url, credentials, warn, parallel, waits)
         self._settings = BrokerSettings(self._connection)
         self._fallback = release
         self._defaults = defaults
@@ -315,7 +316,7 @@ class PulsarRegistry(Relaxing):
             namespace = self._read_namespace(name, frozenset(policies.settings))
             return namespace.policies if namespace else Policies()
 
-        pulsar_settings.wait_until_in_force(str(name), policies, read_back)
+        pulsar_settings.wait_until_in_force(str(name), policies, read_back, self._waits.visible_s)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`. Brokers of 5.0.1 would create a topic over one of another domain."""
@@ -359,7 +360,9 @@ class PulsarRegistry(Relaxing):
         self._set_policies(managed, _make_path(name), of=f"topic {name}")
         pulsar_settings.put_settings(self._connection, _make_path(name), policies, of=f"topic {name}", is_topic=True)
         names = frozenset(policies.settings)
-        pulsar_settings.wait_until_in_force(str(name), policies, lambda: self._read_topic_policies(name, names))
+        pulsar_settings.wait_until_in_force(
+            str(name), policies, lambda: self._read_topic_policies(name, names), self._waits.visible_s
+        )
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """See `Registry.put_schema`."""
@@ -600,7 +603,7 @@ class PulsarRegistry(Relaxing):
             self._connection.change("DELETE", f"{_make_path(name)}/property/{key}")
 
     def _wait_for_clients(self) -> None:
-        time.sleep(_CONNECTS_FOLLOW_S)
+        time.sleep(self._waits.connects_follow_s)
 
 
 def _make_path(name: NamespaceName | TopicName) -> str:

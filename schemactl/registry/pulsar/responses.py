@@ -24,9 +24,6 @@ from schemactl.core.policies import CompatibilityStrategy
 MAX_ANSWER_BYTES: Final = 64 << 20
 """The largest response, both compressed and decompressed."""
 
-ANSWER_WITHIN_S: Final = 60.0
-"""The time limit from the end of a request to the end of the response."""
-
 MAX_MESSAGE = 2_000
 """The maximum number of characters of a broker's message, which can quote definitions of megabytes."""
 
@@ -275,26 +272,30 @@ class AnswerWait:
 
     urllib3 limits the time of each read, and a server that sends a byte from time to time would never exceed that.
 
+    Args:
+        limit_s: the time limit from the end of a request to the end of the response.
+
     Attributes:
         is_over: whether the time was used up.
     """
 
-    __slots__ = ("_socket", "_until_s", "is_over")
+    __slots__ = ("_limit_s", "_socket", "_until_s", "is_over")
 
-    def __init__(self) -> None:
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
         self._socket: socket.socket | None = None
         self._until_s = math.inf
         self.is_over = False
 
     def begin(self, connection: socket.socket | None) -> None:
         """Count the time of a response from now on."""
-        self._socket, self._until_s, self.is_over = connection, time.monotonic() + ANSWER_WITHIN_S, False
+        self._socket, self._until_s, self.is_over = connection, time.monotonic() + self._limit_s, False
 
     def end(self) -> None:
         """Count no longer; raise ResponseLimitError if the time was used up, so that the response is not complete."""
         self._socket, self._until_s = None, math.inf
         if self.is_over:
-            raise ResponseLimitError(f"takes longer than {ANSWER_WITHIN_S:.0f} s")
+            raise ResponseLimitError(f"takes longer than {self._limit_s:.0f} s")
 
     def explain(self, error: _Error) -> _Error | ResponseLimitError:
         """Return the cause of an error while waiting: the time limit, or the error itself."""
@@ -329,7 +330,7 @@ current = _ThreadState()
 
 
 def open_pool(manager: urllib3.PoolManager, url: str) -> urllib3.HTTPConnectionPool:
-    """Return the connections to the server of `url`, on which no response takes longer than `ANSWER_WITHIN_S`."""
+    """Return the connections to the server of `url`, on which no response takes longer than the `AnswerWait` of its request allows."""
     pool = manager.connection_from_url(url)
     pool.ConnectionCls = _WatchedTLSConnection if pool.scheme == "https" else _WatchedConnection
     return pool

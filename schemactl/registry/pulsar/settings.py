@@ -23,9 +23,6 @@ from schemactl.core.wording import format_count
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import parse_strategy
 
-_VISIBLE_WITHIN_S: Final = 15.0
-"""The time limit until a change of a policy can be read back."""
-
 _STATS_SHAPE: Final = {
     "numberOfEntries": int,
     "currentLedgerEntries": int,
@@ -119,14 +116,14 @@ def _parse_value(text: str | None, default: object) -> object:
     return int(text) if text.removeprefix("-").isdecimal() else None
 
 
-def wait_until_in_force(subject: str, policies: Policies, read_back: Callable[[], Policies]) -> None:
-    """Wait until the policies that are not None can be read back; raise RegistryError after a time limit.
+def wait_until_in_force(subject: str, policies: Policies, read_back: Callable[[], Policies], limit_s: float) -> None:
+    """Wait until the policies that are not None can be read back; raise RegistryError after `limit_s`.
 
     A status of 204 is not enough, because a broker also answers 204 to an unknown strategy, which unsets it, and because
     other brokers learn of a change by a message.
     """
     expected = policies.managed()
-    end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
+    end_s, delay_s = time.monotonic() + limit_s, 0.02
     while True:
         current = read_back()
         # A removed setting is missing.
@@ -138,9 +135,7 @@ def wait_until_in_force(subject: str, policies: Policies, read_back: Callable[[]
         if not differing:
             return
         if time.monotonic() + delay_s > end_s:
-            raise RegistryError(
-                f"{subject}: set, but {_VISIBLE_WITHIN_S:.0f} s later the registry still shows {differing}"
-            )
+            raise RegistryError(f"{subject}: set, but {limit_s:.0f} s later the registry still shows {differing}")
         time.sleep(delay_s)
         delay_s = min(delay_s * 2, 1.0)
 

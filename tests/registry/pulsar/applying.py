@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from brokers import NO_CLIENTS
 from pulsar_histories import History
 
 from schemactl.core.errors import SchemactlError
@@ -14,6 +15,7 @@ from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Registry
+from schemactl.registry.pulsar.http import WaitTimes
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 MAX_RUNS = 30
@@ -28,10 +30,10 @@ def plan_history(registry: Registry, history: History) -> Plan:
     return plan
 
 
-def apply_until_done(url: str, history: History) -> None:
+def apply_until_done(url: str, history: History, waits: WaitTimes = NO_CLIENTS) -> None:
     """Repeat apply until a run has nothing to do."""
     for _ in range(MAX_RUNS):
-        with closing(PulsarRegistry(url)) as registry:
+        with closing(PulsarRegistry(url, waits=waits)) as registry:
             try:
                 plan = plan_history(registry, history)
                 if not plan.steps:

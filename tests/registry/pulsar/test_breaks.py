@@ -19,6 +19,8 @@ from estate import EstateOnPulsar, make_order_info
 from pulsar_cluster import Namespace, Registered
 from scratch import record, write_declaration
 
+from schemactl.registry.pulsar.http import WaitTimes
+
 pytestmark = pytest.mark.broker
 
 fastavro: Any = import_module("fastavro")
@@ -219,7 +221,6 @@ def test_a_new_generation(tmp_path: Path, release: brokers.Broker, client: Any) 
     shop.run("drift", "--detailed-exitcode")
 
 
-@pytest.mark.usefixtures("clients_connect")
 def test_no_client_registers_a_schema_while_a_topic_is_relaxed(
     tmp_path: Path, release: brokers.Broker, client: Any
 ) -> None:
@@ -229,7 +230,10 @@ def test_no_client_registers_a_schema_while_a_topic_is_relaxed(
         schema = pulsar.schema.AvroSchema(None, schema_definition=json.loads(record("id", **fields)))
         client.create_producer(shop.space.name_topic("orders"), schema=schema).close()
 
-    with closing(client.create_producer(shop.space.name_topic("orders"))), shop.registry() as registry:
+    with (
+        closing(client.create_producer(shop.space.name_topic("orders"))),
+        brokers.open_registry(release, WaitTimes()) as registry,
+    ):
         registry.relax(shop.topic)
         connect()
         with pytest.raises(pulsar.IncompatibleSchema):

@@ -18,10 +18,8 @@ from scripted import Request, Response, respond_json, serve
 from schemactl.core.errors import RegistryError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.registry.pulsar import error_causes
-from schemactl.registry.pulsar import http as connections
+from schemactl.registry.pulsar.http import WaitTimes
 from schemactl.registry.pulsar.registry import PulsarRegistry
-from schemactl.registry.pulsar.responses import Reply
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -168,12 +166,6 @@ CASES = [
 """Responses with the expected cause and fix."""
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.4)
-
-
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(("response", "cause", "fix"), CASES, ids=[cause or "unknown" for _, cause, _ in CASES])
 def test_a_known_cause_has_its_fix(response: Response, cause: str, fix: str) -> None:
     def answer(request: Request) -> Response:
@@ -182,7 +174,7 @@ def test_a_known_cause_has_its_fix(response: Response, cause: str, fix: str) -> 
         return respond_json(["persistent://shop/sales/orders"] if request.path == "/persistent/shop/sales" else [])
 
     with serve(answer) as server:
-        registry = PulsarRegistry(server.url)
+        registry = PulsarRegistry(server.url, waits=WaitTimes(retry_s=0.4))
         with pytest.raises(RegistryError) as raised:
             registry.grow_partitions(ORDERS, 3)
         assert cause in raised.value.message
@@ -202,18 +194,9 @@ def test_a_known_cause_has_its_fix(response: Response, cause: str, fix: str) -> 
     ],
     ids=["limit", "bookies"],
 )
-def test_a_cause_that_lasts_is_not_retried_for_each_request(
-    monkeypatch: pytest.MonkeyPatch, response: Response, longest_s: float
-) -> None:
-    """Shorten the time in which bookies may start from 20 s to 1 s."""
-
-    def find_quickly(reply: Reply) -> error_causes.ErrorCause | None:
-        cause = error_causes.find_cause(reply)
-        return cause._replace(retry_s=1.0) if cause and cause.retry_s else cause
-
-    monkeypatch.setattr(connections, "find_cause", find_quickly)
+def test_a_cause_that_lasts_is_not_retried_for_each_request(response: Response, longest_s: float) -> None:
     with serve(lambda request: response if "/orders" in request.path else respond_json([])) as server:
-        registry = PulsarRegistry(server.url)
+        registry = PulsarRegistry(server.url, waits=WaitTimes(retry_s=1.0))
         started_s = time.monotonic()
         for _ in range(5):
             with pytest.raises(RegistryError):

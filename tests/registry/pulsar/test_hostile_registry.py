@@ -14,7 +14,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import Event
@@ -26,13 +26,15 @@ from command import Printed, schemactl
 from scratch import Scratch, record, write_declaration
 from scripted import Request, Response
 
-from schemactl.registry.pulsar import http as connections
+from schemactl.registry.interface import Warn
 from schemactl.registry.pulsar import responses
-from schemactl.registry.pulsar.http import RequestWatch
+from schemactl.registry.pulsar.http import WaitTimes
+from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.responses import Reply
 
 pytestmark = pytest.mark.slow
 
+SHORT_WAITS = WaitTimes(first_retry_s=0.2, retry_s=0.2, longest_delay_s=0.05, visible_s=0.1, connects_follow_s=0.0)
 AVRO = '{"type":"record","name":"Order","fields":[{"name":"id","type":"string"}]}'
 VERSION = {"version": 0, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": AVRO, "properties": {}}
 KEY_VALUE = {
@@ -232,13 +234,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(tmp_path_factory.mktemp("hostile") / "r", server)
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten all waits."""
-    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.2)
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.2)
-    monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.05)
-    monkeypatch.setattr("schemactl.registry.pulsar.settings._VISIBLE_WITHIN_S", 0.1)
+@pytest.fixture
+def waits() -> WaitTimes:
+    return SHORT_WAITS
 
 
 def expect_one_error(out: str, err: str, code: int, *words: str) -> None:
@@ -358,8 +356,6 @@ FLOODS: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
-from schemactl.registry.pulsar import http as connection
-connection._RETRY_DEADLINE_S = connection._FIRST_RETRY_DEADLINE_S = 0.2
 from schemactl.cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -380,6 +376,7 @@ def test_an_answer_beyond_all_measure_is_given_up_in_little_memory(place: Place,
     expect_one_error(done.stdout, done.stderr, done.returncode, why.get(how, "more than 67,108,864 bytes"))
 
 
+@pytest.mark.parametrize("waits", [replace(SHORT_WAITS, response_s=1.0)], ids=["short response"])
 @pytest.mark.parametrize(
     "drip",
     [
@@ -391,11 +388,7 @@ def test_an_answer_beyond_all_measure_is_given_up_in_little_memory(place: Place,
     ],
     ids=["headers", "body", "chunks", "continue", "refusal"],
 )
-def test_an_answer_that_drips_is_given_up(
-    place: Place, monkeypatch: pytest.MonkeyPatch, drip: tuple[bytes, bytes]
-) -> None:
-    monkeypatch.setattr(responses, "ANSWER_WITHIN_S", 0.5)
-
+def test_an_answer_that_drips_is_given_up(place: Place, drip: tuple[bytes, bytes]) -> None:
     def drip_bytes() -> Iterable[bytes]:
         yield drip[0]
         while True:
@@ -440,37 +433,26 @@ def test_the_largest_number_is_listed(place: Place) -> None:
 def test_waiting_user_is_told_the_request_and_the_time_limit(
     place: Place, monkeypatch: pytest.MonkeyPatch, quiet: Sequence[str]
 ) -> None:
-    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 60.0)
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 60.0)
     was_warned = Event()
 
-    def watch(warn: Callable[[str], None]) -> RequestWatch:
-        def tell(text: str) -> None:
+    def open_registry(url: str, *, warn: Warn, **options: Any) -> PulsarRegistry:
+        def warn_and_note(text: str) -> None:
             warn(text)
             was_warned.set()
 
-        return RequestWatch(tell)
+        waits = WaitTimes(first_retry_s=60.0, longest_delay_s=0.05, warn_after_s=1.0)
+        return PulsarRegistry(url, warn=warn_and_note, waits=waits, **options)
 
-    def respond(_method: str, _path: str) -> bytes:
-        if len(place.server.requests) == 2:
-            # Now it is known what the first one was answered.
-            monkeypatch.setattr(connections, "_WARN_AFTER_S", 0.0)
-        return make_response(b"", "404 x" if was_warned.is_set() else "503 x")
-
-    monkeypatch.setattr(connections, "RequestWatch", watch)
-    monkeypatch.setattr(connections, "_WARN_AFTER_S", 1000.0)
-    place.server.requests.clear()
-    place.server.respond = respond
+    monkeypatch.setattr("schemactl.registry.pulsar.registry.PulsarRegistry", open_registry)
+    place.server.respond = lambda _method, _path: make_response(b"", "404 x" if was_warned.is_set() else "503 x")
     err = place.run(*quiet, "registry", "list", ORDERS).err
     trying = "answers 503; trying again for up to"
     waiting = f"waiting: {re.escape(place.server.url)}: GET schemas/{ORDERS}/schemas: {trying} \\d+ s"
     assert bool(re.match(waiting, err)) == (not quiet), err
 
 
-def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_TOTAL_WAIT_S", 0.0)
-    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 1000.0)
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 1000.0)
+@pytest.mark.parametrize("waits", [WaitTimes(first_retry_s=1000.0, retry_s=1000.0, total_s=0.0)], ids=["no total wait"])
+def test_a_command_does_not_wait_again_and_again(place: Place) -> None:
     place.server.requests.clear()
     failing = iter([True])
 

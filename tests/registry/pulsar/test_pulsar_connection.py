@@ -10,13 +10,13 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 import trustme
-import urllib3
 from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scripted import Request, Response, Server, respond_json, serve
 from waiting import assert_soon
@@ -26,10 +26,8 @@ from schemactl.core.findings import Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.interface import Scope
-from schemactl.registry.pulsar import http as connections
-from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.credentials import Credentials
-from schemactl.registry.pulsar.http import AdminConnection, NoResponseError, UnreachableError
+from schemactl.registry.pulsar.http import AdminConnection, NoResponseError, UnreachableError, WaitTimes
 from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.responses import retry_after_s
 
@@ -46,19 +44,10 @@ using schema</td></tr></table></body></html>"""
 UNEXPECTED = "\n --- An unexpected error occurred in the server ---\n\nMessage: {message}\n\nStacktrace:\n\n{exception}: {message}\n\tat x"
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten all waits."""
-    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.5)
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.3)
-    monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.05)
+SHORT = WaitTimes(first_retry_s=0.3, retry_s=0.5, longest_delay_s=0.05)
 
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for a response without the shortened limits."""
-    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 60.0)
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 60.0)
+PATIENT = replace(SHORT, first_retry_s=60.0, retry_s=60.0)
+"""For a request that gets a response in the end, however slow the machine is."""
 
 
 @pytest.fixture
@@ -67,15 +56,17 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Credentials:
     return Credentials.from_target({"token_env": "SHOP_TOKEN"}, tmp_path)
 
 
-def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B008  frozen
-    with closing(AdminConnection(url, credentials)) as connection:
+def get(url: str, credentials: Credentials = Credentials(), waits: WaitTimes = SHORT) -> Any:  # noqa: B008  frozen
+    with closing(AdminConnection(url, credentials, waits=waits)) as connection:
         return connection.get("clusters", ([str], str))
 
 
 @contextmanager
-def registry_of(answer: Callable[[Request], Response], path: str = "") -> Iterator[tuple[Server, PulsarRegistry]]:
+def registry_of(
+    answer: Callable[[Request], Response], path: str = "", waits: WaitTimes = SHORT
+) -> Iterator[tuple[Server, PulsarRegistry]]:
     """Open a connection to a server with these responses."""
-    with serve(answer) as server, closing(PulsarRegistry(server.url + path)) as registry:
+    with serve(answer) as server, closing(PulsarRegistry(server.url + path, waits=waits)) as registry:
         yield server, registry
 
 
@@ -87,7 +78,6 @@ def unexpected(exception: str, message: str = "no") -> Response:
     return respond_json({"reason": UNEXPECTED.format(exception=exception, message=message)}, 500)
 
 
-@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -106,15 +96,14 @@ def unexpected(exception: str, message: str = "no") -> Response:
 )
 def test_transient_errors_are_retried(trouble: Response) -> None:
     with serve(lambda _: trouble if len(server.requests) < 4 else respond_json(["one"])) as server:
-        assert get(server.url) == ["one"]
+        assert get(server.url, waits=PATIENT) == ["one"]
         assert len(server.requests) == 4
 
 
-def test_address_that_never_responded_is_retried_for_a_short_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.0)
+def test_address_that_never_responded_is_retried_for_a_short_time() -> None:
     with serve(lambda _: Response(0)) as server:
         with pytest.raises(RegistryError, match="does not answer"):
-            get(server.url)
+            get(server.url, waits=WaitTimes(first_retry_s=0.0))
         assert len(server.requests) == 1
 
 
@@ -131,20 +120,15 @@ def run_deaf_server() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("kind", ["circle", "deaf broker"])
-def test_a_circle_of_redirects_and_an_unreachable_broker_are_given_up_early(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "_UNREACHABLE_RETRY_S", 0.5)
-    monkeypatch.setattr(connections, "_TIMEOUT", urllib3.Timeout(connect=0.1, read=60.0))
+def test_a_circle_of_redirects_and_an_unreachable_broker_are_given_up_early(kind: str) -> None:
     with (
         run_deaf_server() as deaf_url,
         serve(lambda _: redirect(server.url if kind == "circle" else deaf_url)) as server,
     ):
         started_s = time.monotonic()
         with pytest.raises(RegistryError, match=r"redirected more than 5 times|does not answer"):
-            get(server.url)
+            get(server.url, waits=replace(PATIENT, connect_s=0.1, unreachable_s=0.5))
         assert time.monotonic() - started_s < 20
         assert len(server.requests) > 1
 
@@ -153,14 +137,11 @@ def test_a_circle_of_redirects_and_an_unreachable_broker_are_given_up_early(
     ("kind", "error"),
     [("refused", NoResponseError), ("deaf", UnreachableError), ("http://nowhere.invalid:8080", UnreachableError)],
 )
-def test_a_broker_that_restarts_is_not_unreachable(
-    kind: str, error: type[NoResponseError], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "_TIMEOUT", urllib3.Timeout(connect=0.1, read=60.0))
+def test_a_broker_that_restarts_is_not_unreachable(kind: str, error: type[NoResponseError]) -> None:
     with serve(lambda _: respond_json([])) as stopped:
         pass
     with run_deaf_server() as deaf_url, pytest.raises(NoResponseError) as raised:
-        get({"refused": stopped.url, "deaf": deaf_url}.get(kind, kind))
+        get({"refused": stopped.url, "deaf": deaf_url}.get(kind, kind), waits=replace(SHORT, connect_s=0.1))
     assert type(raised.value) is error
 
 
@@ -177,13 +158,10 @@ def drip_bytes(first: bytes, repeated: bytes) -> Iterator[bytes]:
     [(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"), (b"HTTP/1.1 200 OK\r\n\r\n[", b"1,"), (b"", b"H")],
     ids=["headers", "body", "status line"],
 )
-def test_slow_responses_in_several_threads_are_closed(
-    first: bytes, repeated: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(responses, "ANSWER_WITHIN_S", 0.5)
+def test_slow_responses_in_several_threads_are_closed(first: bytes, repeated: bytes) -> None:
     with (
         serve(lambda _: drip_bytes(first, repeated)) as server,
-        closing(AdminConnection(server.url, Credentials())) as connection,
+        closing(AdminConnection(server.url, Credentials(), waits=replace(SHORT, response_s=1.0))) as connection,
     ):
         started_s = time.monotonic()
         with pytest.raises(RegistryError, match=r"the response of .* takes longer than"):
@@ -193,7 +171,7 @@ def test_slow_responses_in_several_threads_are_closed(
 
 def test_closing_ends_the_requests_of_other_threads() -> None:
     with serve(lambda _: drip_bytes(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n")) as server:
-        connection = AdminConnection(server.url, Credentials())
+        connection = AdminConnection(server.url, Credentials(), waits=SHORT)
         errors: list[RegistryError] = []
 
         def send() -> None:
@@ -212,11 +190,10 @@ def test_closing_ends_the_requests_of_other_threads() -> None:
         assert len(errors) == 4
 
 
-def test_the_next_address_is_tried_after_one_that_accepts_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.0)
-    monkeypatch.setattr(connections, "_TIMEOUT", urllib3.Timeout(connect=0.1, read=60.0))
+def test_the_next_address_is_tried_after_one_that_accepts_no_connection() -> None:
+    waits = WaitTimes(connect_s=0.1, first_retry_s=0.0)
     with run_deaf_server() as deaf_url, serve(lambda _: respond_json(["one"])) as server:
-        assert get(f"{deaf_url},{server.url}") == ["one"]
+        assert get(f"{deaf_url},{server.url}", waits=waits) == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -231,11 +208,10 @@ def test_a_refusal_is_not_tried_again(refusal: Response) -> None:
         assert len(server.requests) == 1
 
 
-@pytest.mark.usefixtures("patient")
 def test_retry_after_is_heeded() -> None:
     answers = iter([Response(429, headers={"Retry-After": "0"}), respond_json([])])
     with serve(lambda _: next(answers)) as server:
-        assert get(server.url) == []
+        assert get(server.url, waits=PATIENT) == []
 
 
 @pytest.mark.parametrize(
@@ -253,16 +229,18 @@ def test_another_retry_after_asks_for_nothing(header: str) -> None:
     assert retry_after_s(header) is None
 
 
-def test_a_request_without_an_answer_is_named_once_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_WARN_AFTER_S", 0.2)
-    monkeypatch.setattr(connections, "_LOOK_EVERY_S", 0.05)
+def test_a_request_without_an_answer_is_named_once_while_it_waits() -> None:
     heard: list[str] = []
 
     def late(_: Request) -> Response:
         assert_soon(lambda: bool(heard), wanted=True)
         return respond_json([])
 
-    with serve(late) as server, closing(AdminConnection(server.url, Credentials(), heard.append)) as connection:
+    waits = WaitTimes(warn_after_s=0.2)
+    with (
+        serve(late) as server,
+        closing(AdminConnection(server.url, Credentials(), heard.append, waits=waits)) as connection,
+    ):
         assert connection.get("clusters", [str]) == []
     (line,) = heard
     assert re.fullmatch(rf"{server.url}: GET clusters: no answer for \d+ s; waiting for up to \d+ s", line)
@@ -352,7 +330,7 @@ def test_a_redirect_keeps_the_request_and_the_token(credentials: Credentials) ->
 
     with serve(lambda _: respond_json({"version": {"version": 3}})) as owner, serve(answer) as first:
         url = f"{first.url},{owner.url}"
-        with closing(PulsarRegistry(url, credentials=credentials)) as registry:
+        with closing(PulsarRegistry(url, credentials=credentials, waits=SHORT)) as registry:
             assert registry.put_schema(ORDERS, LONG) == 3
         assert [(one.method, one.token) for one in (*first.requests, *owner.requests)] == [("POST", TOKEN)] * 2
         assert owner.requests[0].body == first.requests[0].body != b""
@@ -443,7 +421,6 @@ def test_a_server_that_hangs_up_in_the_handshake_may_want_a_certificate() -> Non
 
 
 # An alert can be lost when the server hangs up; then it is asked again.
-@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) -> None:
     authority, context = authority_and_tls(tmp_path)
@@ -456,15 +433,15 @@ def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) 
         client.cert_chain_pems[0].write_to_path(str(tmp_path / f"{name}.pem"))
     with serve(lambda _: respond_json([]), context) as server:
         written = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key"}
-        assert get(server.url, Credentials.from_target(written, tmp_path)) == []
+        assert get(server.url, Credentials.from_target(written, tmp_path), PATIENT) == []
         with pytest.raises(
             RegistryError, match="requires a client certificate, but the target does not name one"
         ) as none:
-            get(server.url, Credentials.from_target({"ca_file": "ca.pem"}, tmp_path))
+            get(server.url, Credentials.from_target({"ca_file": "ca.pem"}, tmp_path), PATIENT)
         assert "`cert_file`" in none.value.fix
         written |= {"cert_file": "stranger.pem", "key_file": "stranger.key"}
         with pytest.raises(RegistryError, match="does not accept the target's client certificate"):
-            get(server.url, Credentials.from_target(written, tmp_path))
+            get(server.url, Credentials.from_target(written, tmp_path), PATIENT)
 
 
 def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
@@ -630,7 +607,6 @@ def test_words_of_megabytes_are_cut() -> None:
     assert len(str(refused.value)) < 1_000
 
 
-@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "words",
     [
@@ -641,7 +617,11 @@ def test_words_of_megabytes_are_cut() -> None:
 def test_a_small_upload_waits_for_the_bookies_of_a_broker_that_starts(words: str) -> None:
     trouble = unexpected("org.apache.pulsar.broker.service.schema.exceptions.SchemaException", words)
     answers = iter([trouble, trouble])
-    with registry_of(lambda _: next(answers, respond_json({"version": {"version": 0}}))) as (server, registry):
+
+    def respond(_: Request) -> Response:
+        return next(answers, respond_json({"version": {"version": 0}}))
+
+    with registry_of(respond, waits=PATIENT) as (server, registry):
         assert registry.put_schema(ORDERS, LONG) == 0
         assert len(server.requests) == 3
 

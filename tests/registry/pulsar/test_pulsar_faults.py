@@ -14,7 +14,7 @@ from applying import apply_until_done
 from faulty import run_faulty_proxy
 from pulsar_histories import History, read_state
 
-from schemactl.registry.pulsar import http as connections
+from schemactl.registry.pulsar.http import WaitTimes
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.slow
@@ -23,21 +23,17 @@ SEEDS = int(os.environ.get("SCHEMACTL_FAULT_SEEDS", "10"))
 """The runs on the embedded registry, with a fifth of them on a broker; `make soak` has 600."""
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten all waits, some below the duration of a fault."""
-    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.2)
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.05)
-    monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.01)
+WAITS = WaitTimes(first_retry_s=0.05, retry_s=0.2, longest_delay_s=0.01, connects_follow_s=0.0)
+"""Short times, some below the duration of a fault."""
 
 
 def disturbed(url: str, seed: int) -> None:
     """Check that an apply under faults has the result of one without faults."""
     history = History(random.Random(seed), brokers.new_tenant())  # noqa: S311  no secret
-    with closing(PulsarRegistry(url)) as direct:
+    with closing(PulsarRegistry(url, waits=WAITS)) as direct:
         history.prepare(direct)
         with run_faulty_proxy(url, seed) as (server, faults):
-            apply_until_done(server.url, history)
+            apply_until_done(server.url, history, WAITS)
         assert read_state(direct, history) == history.expected_state()
         assert faults.injected > 0
 

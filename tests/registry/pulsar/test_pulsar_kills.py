@@ -52,14 +52,14 @@ def apply_and_die(url: str, history: History, last: int, _: Say) -> None:
         return reply
 
     AdminConnection.send_once = send_counted  # type: ignore[method-assign]
-    with closing(PulsarRegistry(url)) as registry:
+    with closing(PulsarRegistry(url, waits=brokers.NO_CLIENTS)) as registry:
         result = apply_plan(plan_history(registry, history), registry)
         assert result.failure is None
 
 
 def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker) -> None:
     kills = 0
-    with closing(PulsarRegistry(broker.url)) as registry:
+    with closing(PulsarRegistry(broker.url, waits=brokers.NO_CLIENTS)) as registry:
         for last in count(1, STEP):
             history = new_history()
             history.prepare(registry)
@@ -78,7 +78,7 @@ def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker
 
 def test_two_concurrent_applies_register_each_version_once_and_in_order(broker: brokers.Broker) -> None:
     history = new_history()
-    with closing(PulsarRegistry(broker.url)) as registry:
+    with closing(PulsarRegistry(broker.url, waits=brokers.NO_CLIENTS)) as registry:
         history.prepare(registry)
         # A deletion cannot be told from another's, so it is left to one.
         history.target = Catalog(
@@ -88,7 +88,7 @@ def test_two_concurrent_applies_register_each_version_once_and_in_order(broker: 
         plan = plan_history(registry, history)
 
         def attempt(_: int) -> ApplyResult | StalePlan:
-            with closing(PulsarRegistry(broker.url)) as own:
+            with closing(PulsarRegistry(broker.url, waits=brokers.NO_CLIENTS)) as own:
                 try:
                     return apply_plan(plan, own)
                 except StalePlan as stale:
@@ -111,7 +111,7 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         infos = [record(number) for number in range(16)]
         long = replace(history.target.topics[name], versions=make_versions(infos), schema=infos[-1])
         history.target = Catalog(history.target.namespaces, {**history.target.topics, name: long})
-        with closing(PulsarRegistry(broker.url)) as registry:
+        with closing(PulsarRegistry(broker.url, waits=brokers.NO_CLIENTS)) as registry:
             history.prepare(registry)
             plan = plan_history(registry, history)
             result, waited_s = restarted_meanwhile(plan, registry, broker)

@@ -36,7 +36,10 @@ def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegi
     # Where the broker cannot be asked for its settings, these stand for them.
     defaults = BrokerDefaults(S.FORWARD_TRANSITIVE, is_allow_auto_update_schema=False)
     return PulsarRegistry(
-        strict.url, credentials=Credentials.from_target({"token_file": role}, tmp_path), defaults=defaults
+        strict.url,
+        credentials=Credentials.from_target({"token_file": role}, tmp_path),
+        defaults=defaults,
+        waits=brokers.NO_CLIENTS,
     )
 
 

@@ -24,7 +24,7 @@ from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Scope
-from schemactl.registry.pulsar import settings
+from schemactl.registry.pulsar.http import WaitTimes
 from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.responses import Reply
 
@@ -72,9 +72,7 @@ def test_the_plan_predicts_the_releases_answer(release: str, definition: str, ac
             assert predicted == [refused.value.outcome]
 
 
-def test_a_policy_that_is_taken_and_not_set_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "_VISIBLE_WITHIN_S", 0.1)
-
+def test_a_policy_that_is_taken_and_not_set_is_an_error() -> None:
     def answer(request: Request) -> Response:
         return (
             Response(204) if request.method == "PUT" else respond_json({"schema_compatibility_strategy": "UNDEFINED"})
@@ -82,7 +80,7 @@ def test_a_policy_that_is_taken_and_not_set_is_an_error(monkeypatch: pytest.Monk
 
     with (
         serve(answer) as server,
-        closing(PulsarRegistry(server.url)) as registry,
+        closing(PulsarRegistry(server.url, waits=WaitTimes(visible_s=0.1))) as registry,
         pytest.raises(RegistryError, match=r"shop/sales: set, but .* shows schema_compatibility_strategy: UNDEFINED"),
     ):
         registry.set_namespace_policies(SALES, Policies(S.FULL))

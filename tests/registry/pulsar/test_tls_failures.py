@@ -11,13 +11,10 @@ from typing import Any
 import pytest
 from certificates import DAY, NOW, Authority
 from scripted import respond_json, serve
-from urllib3.exceptions import ProtocolError
 
 from schemactl.core.errors import RegistryError, UnusableCredentials
-from schemactl.registry.pulsar import failures
-from schemactl.registry.pulsar import http as connections
 from schemactl.registry.pulsar.credentials import Credentials
-from schemactl.registry.pulsar.http import AdminConnection
+from schemactl.registry.pulsar.http import AdminConnection, WaitTimes
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("authority")]
 
@@ -48,8 +45,8 @@ def run_server(
         yield server.url
 
 
-def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B008  frozen
-    with closing(AdminConnection(url, credentials)) as connection:
+def get(url: str, credentials: Credentials = Credentials(), waits: WaitTimes = WaitTimes()) -> Any:  # noqa: B008  frozen
+    with closing(AdminConnection(url, credentials, waits=waits)) as connection:
         return connection.get("clusters", [str])
 
 
@@ -116,12 +113,12 @@ def test_http_to_a_port_that_speaks_tls(tmp_path: Path, *, wants_client: bool, n
         assert raised.value.fix == f"write https:// in `registry` of the target: {url}"
 
 
-def test_the_address_with_tls_keeps_the_brackets_of_an_ipv6_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "_speaks_tls", lambda _address: True)
-    failure = failures.explain_failure(
-        ProtocolError("closed"), "http://[::1]:8443", Credentials(), is_redirected=False, may_probe=True
-    )
-    assert failure.fix == "write https:// in `registry` of the target: https://[::1]:8443"
+def test_the_address_with_tls_keeps_the_brackets_of_an_ipv6_address(tmp_path: Path) -> None:
+    with run_server(tmp_path, "server", wants_client=False) as url:
+        ipv6_url = url.replace("127.0.0.1", "[::ffff:127.0.0.1]")
+        with pytest.raises(RegistryError, match="speaks TLS only") as raised:
+            get(ipv6_url.replace("https:", "http:"))
+    assert raised.value.fix == f"write https:// in `registry` of the target: {ipv6_url}"
 
 
 def test_https_to_a_plain_port() -> None:
@@ -133,8 +130,7 @@ def test_https_to_a_plain_port() -> None:
     assert "write http:// in `registry`" in raised.value.fix
 
 
-def test_a_plain_server_that_hangs_up_is_not_taken_for_one_with_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.3)
+def test_a_plain_server_that_hangs_up_is_not_taken_for_one_with_tls() -> None:
     with serve(lambda _: b"") as server, pytest.raises(RegistryError, match="does not answer") as raised:
-        get(server.url)
+        get(server.url, waits=WaitTimes(first_retry_s=0.3))
     assert "TLS" not in str(raised.value)
