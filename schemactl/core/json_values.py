@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
@@ -27,6 +28,7 @@ from schemactl.core.terminal import escape
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from pydantic_core import ErrorDetails
 
 Json = dict[str, Any]
 
@@ -54,10 +56,22 @@ _KINDS: Final = {
     bool: "true or false",
     dict: "an object",
     list: "a list",
-    tuple: "a list",
     NoneType: "null",
 }
 """The kinds of JSON values by Python's types, for messages."""
+
+_EXPECTED_KINDS: Final = {
+    "string_type": "text",
+    "int_type": "a number",
+    "bool_type": "true or false",
+    "dataclass_type": "an object",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "tuple_type": "a list",
+}
+"""The expected kind by pydantic's type of an error."""
+
+_TOO_DEEP: Final = "it is nested too deeply"
 
 
 def json_text(value: Any) -> str:
@@ -228,59 +242,31 @@ def from_json(kind: type[T], value: Any) -> T:
     Raises:
         ValueError: if they do not fit the types of the fields; the message has the location, the value and the expected type.
     """
-    return cast("T", _decode(kind, value, ""))
+    from pydantic import TypeAdapter, ValidationError
+
+    # In JSON, unlike in Python's values, pydantic's strict mode accepts an object as a dataclass.
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+        # An escape in JSON would be read as the surrogate again.
+        text = re.sub(_LONE_SURROGATES, lambda match: "\\" + escape(match[0], _LONE_SURROGATES), text)
+        return TypeAdapter(kind).validate_json(text, strict=True)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+    if detail["type"] == "json_invalid":
+        raise ValueError(_TOO_DEEP)
+    location = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in detail["loc"]).removeprefix(".")
+    raise ValueError(f"`{location}` {_describe_mismatch(detail)}")
 
 
-def _decode(kind: Any, value: Any, location: str) -> Any:
-    """Return the value of a type from JSON values, which are at `location` of the document, such as `lists[0].topic`."""
-    origin, arguments, is_nullable = _read_kind(kind)
-    value_kind = type(value)
-    if value is None and is_nullable:
-        return None
-    if value_kind is str and origin is str:
-        return value if value.isascii() else escape(value, _LONE_SURROGATES)
-    if value_kind is dict and isinstance(origin, type) and is_dataclass(origin):
-        prefix = f"{location}." if location else ""
-        members = {}
-        for name, member_kind, is_required in _list_field_kinds(origin):
-            if name in value:
-                members[name] = _decode(member_kind, value[name], prefix + name)
-            elif is_required:
-                raise ValueError(f"`{prefix}{name}` is missing")
-        return origin(**members)
-    if value_kind is dict and origin is dict:
-        names = {name: escape(name, _LONE_SURROGATES) for name in value}
-        return {
-            names[name]: _decode(arguments[1], member, f"{location}.{names[name]}") for name, member in value.items()
-        }
-    if value_kind is list and origin in (tuple, list):
-        return origin([_decode(arguments[0], entry, f"{location}[{index}]") for index, entry in enumerate(value)])
-    if value_kind is origin and (value_kind is not int or value.bit_length() < 64):
-        return value
-    if origin is Literal and value in arguments:
-        return value
-    actual = "a number of more than 64 bits" if value_kind is origin else _KINDS[value_kind]
-    expected = f"one of {', '.join(arguments)}" if origin is Literal else _KINDS.get(origin, "an object")
-    raise ValueError(f"`{location}` is {actual}, expected {expected}{' or null' if is_nullable else ''}")
-
-
-@cache
-def _read_kind(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:
-    """Return a type without its arguments and without None, its arguments, and whether it is a union with None."""
-    if isinstance(kind, UnionType):
-        [required_kind] = (member for member in get_args(kind) if member is not NoneType)
-        return get_origin(required_kind) or required_kind, get_args(required_kind), True
-    return get_origin(kind) or kind, get_args(kind), False
-
-
-@cache
-def _list_field_kinds(kind: type[DataclassInstance]) -> list[tuple[str, Any, bool]]:
-    """Return the names and types of the fields of a dataclass, and whether the value of each is required."""
-    kinds = get_type_hints(kind)
-    return [
-        (member.name, kinds[member.name], member.default is MISSING and member.default_factory is MISSING)
-        for member in fields(kind)
-    ]
+def _describe_mismatch(detail: ErrorDetails) -> str:
+    if detail["type"] == "missing":
+        return "is missing"
+    if detail["type"] not in _EXPECTED_KINDS:
+        return f"is not valid: {detail['msg']}"
+    actual_kind = _KINDS[type(detail["input"])]
+    return f"is {actual_kind}, expected {_EXPECTED_KINDS[detail['type']]}"
 
 
 def make_view(view: type[T], source: object, **values: Any) -> T:

@@ -194,12 +194,18 @@ def test_a_document_is_read_as_it_was_written() -> None:
     assert from_json(Numbers, json.loads(json_text(to_json(document)))) == document
 
 
-def test_unknown_keys_are_ignored_at_any_depth() -> None:
+@pytest.mark.parametrize("depth", [100, 250, 100_000])
+def test_unknown_keys_are_ignored_unless_they_are_nested_too_deeply(depth: int) -> None:
     nested: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(depth):
         nested = [nested]
     value = {"entries": [ENTRY | {"unknown": nested}], "is_whole": False, "unknown": nested}
-    assert from_json(Numbers, value) == Numbers([Entry("new", (0, -(1 << 62)), {"a": None, "b": "c"})], is_whole=False)
+    if depth > 200:
+        with pytest.raises(ValueError, match=r"^it is nested too deeply$"):
+            from_json(Numbers, value)
+    else:
+        entry = Entry("new", (0, -(1 << 62)), {"a": None, "b": "c"})
+        assert from_json(Numbers, value) == Numbers([entry], is_whole=False)
 
 
 def test_lone_surrogates_of_a_document_are_escaped() -> None:
@@ -210,16 +216,15 @@ def test_lone_surrogates_of_a_document_are_escaped() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"state": None}, "`entries[0].state` is null, expected one of new, old"),
-        ({"state": "older"}, "`entries[0].state` is text, expected one of new, old"),
-        ({"state": ["new"]}, "`entries[0].state` is a list, expected one of new, old"),
+        ({"state": None}, "`entries[0].state` is not valid: Input should be 'new' or 'old'"),
+        ({"state": "older"}, "`entries[0].state` is not valid: Input should be 'new' or 'old'"),
+        ({"state": ["new"]}, "`entries[0].state` is not valid: Input should be 'new' or 'old'"),
         ({"numbers": [1, True]}, "`entries[0].numbers[1]` is true or false, expected a number"),
         ({"numbers": [1.0]}, "`entries[0].numbers[0]` is a number with a fraction, expected a number"),
-        ({"numbers": [1 << 63]}, "`entries[0].numbers[0]` is a number of more than 64 bits, expected a number"),
         ({"numbers": {}}, "`entries[0].numbers` is an object, expected a list"),
         ({"texts": [[[]]]}, "`entries[0].texts` is a list, expected an object"),
-        ({"texts": {"a": 1}}, "`entries[0].texts.a` is a number, expected text or null"),
-        ({"commit": "ab"}, "`entries[0].commit` is text, expected an object or null"),
+        ({"texts": {"a": 1}}, "`entries[0].texts.a` is a number, expected text"),
+        ({"commit": "ab"}, "`entries[0].commit` is text, expected an object"),
         ({"commit": {"time_s": 5}}, "`entries[0].commit.id` is missing"),
     ],
 )

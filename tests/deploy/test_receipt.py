@@ -235,18 +235,17 @@ def test_what_is_not_a_plan_file_is_one_clear_error(
     [
         ("target", 7, "`target` is a number, expected text"),
         ("text", None, "`text` is null, expected text"),
-        ("steps", 1 << 64, "`steps` is a number of more than 64 bits, expected a number"),
         ("steps", 0.5, "`steps` is a number with a fraction, expected a number"),
         ("scope", ABSENT, "`scope` is missing"),
         ("scope.topics", "orders", "`scope.topics` is text, expected a list"),
         ("scope.topics", [1], "`scope.topics[0]` is a number, expected text"),
         ("options.create_tenants", "yes", "`options.create_tenants` is text, expected true or false"),
         ("options", {}, "`options.allow_delete` is missing"),
-        ("approved.commit", "main", "`approved.commit` is text, expected an object or null"),
+        ("approved.commit", "main", "`approved.commit` is text, expected an object"),
         ("approved.commit.id", "--output=x", "`approved.commit.id` is not the full id of a commit"),
         ("lists", [{"topic": "x", "versions": [7]}], "`lists[0].versions[0]` is a number, expected an object"),
         ("lists", [{"topic": "x", "versions": [{}]}], "`lists[0].versions[0].registry` is missing"),
-        ("left_out", [{"reason": 1}], "`left_out[0].reason` is a number, expected text or null"),
+        ("left_out", [{"reason": 1}], "`left_out[0].reason` is a number, expected text"),
     ],
 )
 def test_a_value_of_another_type_is_one_clear_error(estate: Estate, pointer: str, value: object, problem: str) -> None:
