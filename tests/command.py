@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from collections.abc import Collection
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 from unittest.mock import patch
 
 from fork_server import COMMAND_LINE, start_program
@@ -37,6 +38,11 @@ def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0, st
     printed = Printed(out.getvalue(), err.getvalue(), exit_code)
     assert exit_code in ([code] if isinstance(code, int) else code), (arguments, printed)
     return printed
+
+
+def run_json(folder: Path, *arguments: str, code: int | Collection[int] = 0) -> Any:
+    """Run a command in `folder` with `--format json`, and return its report; it must exit with `code`, or with one of these codes."""
+    return json.loads(schemactl(folder, *arguments, "--format", "json", code=code).out)
 
 
 def process(folder: Path, *arguments: str, **variables: str) -> Printed:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 import brokers
-from command import Printed, schemactl
+from command import Printed, run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 from schemactl.comparison.changes import remove_upload_properties
@@ -71,6 +71,11 @@ class Estate:
         """Run a command in the repository, and return its output; it must exit with `code`, or with one of these codes."""
         self.scratch.flush()
         return schemactl(self.scratch.path, *arguments, code=code, stdin=stdin)
+
+    def run_json(self, *arguments: str, code: int | Collection[int] = 0) -> Any:
+        """Run a command in the repository with `--format json`, and return its report; it must exit as for `run`."""
+        self.scratch.flush()
+        return run_json(self.scratch.path, *arguments, code=code)
 
     @contextmanager
     def registry(self) -> Iterator[EmbeddedRegistry]:

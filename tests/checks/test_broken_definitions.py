@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Files, Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
@@ -119,8 +118,7 @@ def test_a_broken_definition_stops_only_the_commands_that_need_it(unchanged_shop
 
 
 def test_a_whole_check_judges_the_other_topic_and_exits_with_1(unchanged_shop: Scratch) -> None:
-    printed = schemactl(unchanged_shop.path, "check", "--format", "json", code=1)
-    report = json.loads(printed.out)
+    report = run_json(unchanged_shop.path, "check", code=1)
     assert [(topic["topic"], topic["data"]) for topic in report["topics"]] == [
         ("persistent://shop/sales/good", "compatible")
     ]
@@ -143,7 +141,7 @@ def test_packages_are_generated_for_the_topics_that_can_be_read(broken_shop: Scr
 def test_broken_definitions_that_were_approved_do_not_look_removed(broken_shop: Scratch) -> None:
     broken_shop.git("add", "-A")
     broken_shop.git("commit", "-q", "-m", "break it")
-    report = json.loads(schemactl(broken_shop.path, "check", "--format", "json", code=1).out)
+    report = run_json(broken_shop.path, "check", code=1)
     assert [finding["rule"] for finding in report["findings"]] == ["NOT_DECIDED"]
 
 
@@ -162,7 +160,7 @@ def test_a_broken_namespace_stops_its_topics_only(tmp_path: Path) -> None:
     scratch.write({"topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: backwards\n"})
     assert "backwards" in schemactl(scratch.path, "check", "--topic", "orders", code=1).err
     schemactl(scratch.path, "check", "--topic", "clicks")
-    report = json.loads(schemactl(scratch.path, "check", "--format", "json", code=1).out)
+    report = run_json(scratch.path, "check", code=1)
     assert [finding["rule"] for finding in report["findings"]] == ["NOT_DECIDED"]
     assert report["policies"] == []
 

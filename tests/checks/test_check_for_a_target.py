@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -41,7 +40,7 @@ def edit(estate: Estate, *fields: str, **default: Any) -> None:
 
 
 def check(estate: Estate, *arguments: str, code: int = 0) -> Any:
-    return json.loads(estate.run("check", "--format", "json", *arguments, code=code).out)
+    return estate.run_json("check", *arguments, code=code)
 
 
 def list_rules(report: Any) -> list[str]:
@@ -145,7 +144,7 @@ def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
     # Clients connect to this target.
     project.write_text(re.sub('"sqlite:.*?"', '"https://pulsar.example.com"', project.read_text()))
     for targets in (("local", "other"), ("local",)):
-        result = json.loads(estate.run("rollout", "orders", "--format", "json").out)
+        result = estate.run_json("rollout", "orders")
         assert (result["version"], result["latest"]) == (2, 1)
         commands = {(step["kind"], step["target"]): (step["text"], step["command"]) for step in result["steps"]}
         assert {target for _, target in commands} == {None, *targets}

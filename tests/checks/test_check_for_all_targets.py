@@ -67,7 +67,7 @@ def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 def run_check(estate: Estate, *arguments: str) -> Any:
-    return json.loads(estate.run("check", "--format", "json", *arguments, code=(0, 100)).out)
+    return estate.run_json("check", *arguments, code=(0, 100))
 
 
 def list_texts(report: Any, key: str, target: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch
 
 pytestmark = pytest.mark.slow
@@ -111,7 +111,7 @@ def test_a_consumer_is_judged_by_its_language(
         client, expected = client.replace(", language: ''", ""), []
     repository = make_repository(tmp_path / "r", definitions, client, strategy, type_)
     code = 100 if any(rule.endswith("error") for rule in expected) else 0
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+    report = run_json(repository.path, "check", code=code)
     assert sorted(f"{finding['rule']} {finding['severity']}" for finding in report["findings"]) == sorted(expected)
 
 
@@ -152,7 +152,7 @@ def test_a_client_with_a_version_is_judged_by_its_language(
 ) -> None:
     repository = make_repository(tmp_path / "r", definitions, client)
     code = 100 if BREAKS in expected else 0
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+    report = run_json(repository.path, "check", code=code)
     assert [f"{finding['rule']} {finding['severity']}" for finding in report["findings"]] == expected
 
 
@@ -172,7 +172,7 @@ def test_a_rollout_has_the_order_of_the_language(
 ) -> None:
     repository = make_repository(tmp_path / "r", definitions, BILLING % language)
     code = 100 if order == "no safe order" else 0
-    report = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)
+    report = run_json(repository.path, "rollout", "orders", code=code)
     assert report["order"] == order
 
 
@@ -196,7 +196,7 @@ def test_a_change_cannot_hide_a_break_by_another_language(tmp_path: Path) -> Non
     for replacement in ("java", "cobol"):
         text = (repository.path / "topics/orders.yaml").read_text().replace("language: go", f"language: {replacement}")
         (repository.path / "topics/orders.yaml").write_text(text)
-        report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+        report = run_json(repository.path, "check", code=100)
         [finding] = [finding for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"]
         assert "which this change removes or declares otherwise" in finding["message"]
         repository.git("checkout", "-q", "topics/orders.yaml")
@@ -206,18 +206,18 @@ def test_a_language_that_is_declared_later_is_a_warning(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", [INT, LONG, LONG], BILLING % "java")
     path = repository.path / "topics/orders.yaml"
     path.write_text(path.read_text().replace("language: java", "language: go"))
-    report = json.loads(schemactl(repository.path, "check", "--format", "json").out)
+    report = run_json(repository.path, "check")
     assert [f"{finding['rule']} {finding['severity']}" for finding in report["findings"]] == ["CLIENT_BREAKS warning"]
     repository.git("commit", "-qam", "go")
     # A later change is judged only by its own differences.
     wider = make_record(ID, make_field("x", "long"), make_field("n", ["null", "int"], default=None))
     repository.write({"topics/orders.avsc": json.dumps(wider)})
-    assert json.loads(schemactl(repository.path, "check", "--format", "json").out)["findings"] == []
+    assert run_json(repository.path, "check")["findings"] == []
 
 
 def test_the_report_has_what_a_client_reads_once_it_is_upgraded(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", [SYMBOLS, FEWER], BILLING % "go")
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    report = run_json(repository.path, "check", code=100)
     [client] = report["topics"][0]["clients"]
     assert (client["fine"], client["reason"]) == (False, None)
     assert client["unread"].startswith("Order.x: messages may hold B")
@@ -233,7 +233,7 @@ def test_show_has_what_each_language_reads(tmp_path: Path) -> None:
     [gap] = [line for line in lines if line.startswith("a consumer in Go cannot read version 0")]
     assert lines[lines.index(gap) + 1].startswith("CLIENT_BREAKS: Order.x: int is written, which Go's client")
     assert "a consumer in Python reads versions 0-1" in lines
-    report = json.loads(schemactl(repository.path, "show", "orders@1", "--format", "json").out)
+    report = run_json(repository.path, "show", "orders@1")
     unreadable = report["unreadable_by_language"]
     assert [gap["versions"] for gap in unreadable["go"]] == [[0]]
     assert unreadable["python"] == []

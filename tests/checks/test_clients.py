@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Files, Scratch
 
 from schemactl.checks.check_report import CheckReport, ClientImpact, TopicCheck
@@ -58,7 +58,7 @@ def make_repository(
 
 def check(repository: Scratch, code: int) -> dict[str, Any]:
     """Return the report of `check`, which must exit with this code."""
-    report: dict[str, Any] = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+    report: dict[str, Any] = run_json(repository.path, "check", code=code)
     return report
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
@@ -90,7 +90,7 @@ def check_rename(tmp_path: Path, definition: str, more: str = "", strategy: str 
     scratch.commit({"schemactl.yaml": project, **before})
     scratch.write({"topics/orders.yaml": write_declaration("shop/sales/all-orders", more=more)})
     scratch.write({"topics/orders.avsc": definition})
-    report: dict[str, Any] = json.loads(schemactl(scratch.path, "check", "--format", "json", code=(0, 100)).out)
+    report: dict[str, Any] = run_json(scratch.path, "check", code=(0, 100))
     return {finding["rule"]: finding for finding in report["findings"]}
 
 
@@ -138,7 +138,7 @@ def test_each_of_several_renamed_topics_is_paired_with_its_own(tmp_path: Path) -
     scratch.commit({f"topics/{name}.avsc": record(*names) for name, names in fields.items()})
     scratch.flush()
     scratch.write({f"topics/{name}.yaml": write_declaration(f"shop/all/{name}", f"{name}.avsc") for name in fields})
-    report = json.loads(schemactl(scratch.path, "check", "--format", "json").out)
+    report = run_json(scratch.path, "check")
     fixes = {
         finding["topic"]: finding["fix"] for finding in report["findings"] if finding["rule"] == "RENAME_UNDECLARED"
     }

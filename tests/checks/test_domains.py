@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import process, schemactl
+from command import process, run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
@@ -47,7 +46,7 @@ class Work:
 
     def report(self, *command: str, code: int = 0) -> Any:
         """Return the report of a command that exits with `code`."""
-        return json.loads(schemactl(self.path, *command, "--format", "json", code=code).out)
+        return run_json(self.path, *command, code=code)
 
     def hook(self) -> int:
         """Run the hook in a separate process, and return its exit code."""

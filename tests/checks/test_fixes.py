@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch
 
 pytestmark = pytest.mark.slow
@@ -385,7 +385,7 @@ def test_remaining_findings_fail_the_check(empty_project: Scratch) -> None:
 
 def test_waived_finding_is_not_fixed(empty_project: Scratch) -> None:
     change(empty_project, record(ID), NEW)
-    report = json.loads(schemactl(empty_project.path, "check", "--format", "json", code=100).out)
+    report = run_json(empty_project.path, "check", code=100)
     [fingerprint] = [finding["fingerprint"] for finding in report["findings"] if finding["verdict"] == "data"]
     from datetime import UTC, datetime, timedelta
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from command import schemactl
+from command import run_json, schemactl
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import REPOSITORIES
@@ -393,7 +393,7 @@ def test_a_project_that_is_not_approved_yet_is_judged_by_itself_and_a_note_state
     scratch.commit({"README.md": "about"})
     scratch.commit({**make_project(severities=OFF), **TOPIC}, branch="work", start=1)
     scratch.git("checkout", "-q", "work")
-    report = json.loads(schemactl(scratch.path, "check", "--base", "main", "--format", "json").out)
+    report = run_json(scratch.path, "check", "--base", "main")
     assert report["notes"] == ["schemactl.yaml has not been approved yet, so its own settings judge"]
 
 
@@ -415,7 +415,7 @@ def test_a_judging_file_that_loses_its_last_entry_is_reported_at_its_start(
     scratch.commit({**project_with(local=make_target(overlays="o.yaml")), "o.yaml": "", **TOPIC, **files})
     scratch.flush()
     (scratch.path / path).write_text(text)
-    report = json.loads(schemactl(scratch.path, "check", "--format", "json", code=(0, 100)).out)
+    report = run_json(scratch.path, "check", code=(0, 100))
     places = [
         (finding["file"], finding["line"], finding["column"])
         for finding in report["findings"]
@@ -435,7 +435,7 @@ def test_a_merge_of_an_octopus_is_stepped_through(tmp_path: Path) -> None:
     scratch.configure_author()
     scratch.git("merge", "-q", "--no-edit", "one", "two")
     assert len(scratch.git("rev-parse", "HEAD^@").split()) == 3
-    report = json.loads(schemactl(scratch.path, "check", "--base", "main", "--format", "json").out)
+    report = run_json(scratch.path, "check", "--base", "main")
     steps = [finding["commit"]["subject"] for finding in report["findings"] if finding["rule"] == "STEP_REFUSED"]
     assert steps == ["the break"]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from command import schemactl
+from command import run_json
 from scratch import Files, Scratch, record
 
 PROJECT = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
@@ -44,7 +43,7 @@ def kinds_repository(tmp_path: Path) -> Scratch:
 
 def check(scratch: Scratch, *, code: int = 0) -> Any:
     scratch.git("checkout", "-q", "work")
-    return json.loads(schemactl(scratch.path, "check", "--base", "main", "--format", "json", code=code).out)
+    return run_json(scratch.path, "check", "--base", "main", code=code)
 
 
 class BranchCase(NamedTuple):
@@ -213,9 +212,9 @@ def test_shared_types_that_both_sides_change_are_combined_for_each_kind(tmp_path
 def test_a_second_check_of_unchanged_kinds_takes_them_from_the_cache(kinds_repository: Scratch) -> None:
     kinds_repository.flush()
     kinds_repository.write(define("created", "name"))
-    first = json.loads(schemactl(kinds_repository.path, "check", "--format", "json", code=100).out)
+    first = run_json(kinds_repository.path, "check", code=100)
     kinds_repository.write({"topics/other.yaml": "topic: shop/web/other\nschema: {type: STRING}\n"})
-    second = json.loads(schemactl(kinds_repository.path, "check", "--format", "json", code=100).out)
+    second = run_json(kinds_repository.path, "check", code=100)
     assert [finding["message"] for finding in second["findings"] if finding["kind"]] == [
         finding["message"] for finding in first["findings"]
     ]

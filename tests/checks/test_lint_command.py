@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch
 
 from schemactl.core.environment import list_entry_points
@@ -140,7 +139,7 @@ def entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 @pytest.mark.usefixtures("entry_point")
 def test_another_package_brings_a_rule_with_severity_and_explanation(misspelled_repository: Scratch) -> None:
     misspelled_repository.write({"schemactl.yaml": "version: 1\nseverities: {OUR_OWNER: error, KEY_IGNORED: 'off'}\n"})
-    findings = json.loads(schemactl(misspelled_repository.path, "lint", "--format", "json", code=100).out)["findings"]
+    findings = run_json(misspelled_repository.path, "lint", code=100)["findings"]
     assert [(finding["rule"], finding["severity"], finding["message"], finding["line"]) for finding in findings] == [
         ("OUR_OWNER", "error", "Order has no owner.", 1)
     ]

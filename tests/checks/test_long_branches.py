@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 from schemactl.checks.proposal import Proposal
-from schemactl.cli import main
 from schemactl.core.findings import Verdict
 from schemactl.core.project import Project
 
@@ -36,15 +35,14 @@ def grow_branch(path: Path, commits: int, *, topics: int = 1, breaks: bool = Fal
     return scratch
 
 
-def report(scratch: Scratch, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    capsys.readouterr()
-    main(["-C", str(scratch.path), "check", "--base", "main", "--format", "json"])
-    result: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return result
+def check(scratch: Scratch) -> Any:
+    """Return the report of a check of the branch."""
+    scratch.flush()
+    return run_json(scratch.path, "check", "--base", "main", code=(0, 100))
 
 
 def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = []
     verdict = Proposal.judge
@@ -54,7 +52,7 @@ def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
         return verdict(proposal, project)
 
     monkeypatch.setattr(Proposal, "judge", record_verdict)
-    [finding] = report(grow_branch(tmp_path / "r", 3000), capsys)["findings"]
+    [finding] = check(grow_branch(tmp_path / "r", 3000))["findings"]
     assert (finding["rule"], finding["severity"]) == ("STEP_REFUSED", "warning")
     assert "3000 commits of the 3000 on this branch each add a version of" in finding["message"]
     assert "too many to judge separately, so only the end of the branch was judged" in finding["message"]
@@ -63,25 +61,21 @@ def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
 
 def test_a_team_that_rebases_lets_no_such_branch_pass(tmp_path: Path) -> None:
     scratch = grow_branch(tmp_path / "r", 600, more="severities: {STEP_REFUSED: error}\n")
-    assert main(["-C", str(scratch.path), "check", "--base", "main"]) == 100
+    schemactl(scratch.path, "check", "--base", "main", code=100)
 
 
 @pytest.mark.parametrize(("commits", "topics"), [(200, 1), (300, 10)])
-def test_a_branch_of_hundreds_of_versions_is_judged_commit_by_commit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], commits: int, topics: int
-) -> None:
-    findings = report(grow_branch(tmp_path / "r", commits, topics=topics, breaks=True), capsys)["findings"]
+def test_a_branch_of_hundreds_of_versions_is_judged_commit_by_commit(tmp_path: Path, commits: int, topics: int) -> None:
+    findings = check(grow_branch(tmp_path / "r", commits, topics=topics, breaks=True))["findings"]
     assert {finding["rule"] for finding in findings} == {"STEP_REFUSED"}
     assert f"{commits - topics} of {commits} on this branch, breaks" in findings[0]["message"]
 
 
-def test_commits_that_change_nothing_declared_are_not_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commits_that_change_nothing_declared_are_not_judged(tmp_path: Path) -> None:
     scratch = grow_branch(tmp_path / "r", 1)
     for number in range(1000):
         doc = record("id", doc=f"{number}", f0=0)
         scratch.commit({"topics/t0.avsc": doc}, branch="work")
     scratch.flush()
     scratch.git("checkout", "-q", "work")
-    assert report(scratch, capsys)["findings"] == []
+    assert check(scratch)["findings"] == []

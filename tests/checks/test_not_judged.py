@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command import Printed, schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 PROJECT = "version: 1\ndefaults: {schema_compatibility_strategy: %s}\n"
@@ -27,14 +26,6 @@ def make_change(path: Path, *, strategy: str = "ALWAYS_COMPATIBLE", severities: 
     )
     repository.write({"namespaces/orders.avsc": new})
     return repository
-
-
-def check(repository: Scratch, *options: str, code: int = 0) -> Printed:
-    return schemactl(repository.path, "check", *options, code=code)
-
-
-def read_report(repository: Scratch, *options: str, code: int = 0) -> Any:
-    return json.loads(check(repository, "--format", "json", *options, code=code).out)
 
 
 BREAKING = record("other")
@@ -69,7 +60,7 @@ def test_readers_that_no_strategy_protects_are_judged_on_request(
 ) -> None:
     severities = f"severities: {{{RULE}: {severity}}}\n" if severity else ""
     repository = make_change(tmp_path, strategy=strategy, severities=severities, new=new)
-    report = read_report(repository, *option.split(), code=100 if expected else 0)
+    report = run_json(repository.path, "check", *option.split(), code=100 if expected else 0)
     findings = [f"{finding['severity']} {finding['rule']} {finding['direction']}" for finding in report["findings"]]
     (topic,) = report["topics"]
     is_accepted = strategy == "ALWAYS_COMPATIBLE"
@@ -80,13 +71,13 @@ def test_readers_that_no_strategy_protects_are_judged_on_request(
 
 @pytest.mark.parametrize("new", [BREAKING, HARMLESS], ids=["breaking", "harmless"])
 def test_what_is_not_judged_is_never_called_fine(tmp_path: Path, new: str) -> None:
-    out = check(make_change(tmp_path, new=new)).out
+    out = schemactl(make_change(tmp_path, new=new).path, "check").out
     assert "ALWAYS_COMPATIBLE  ok            not judged" in out
     assert "all fine" not in out
 
 
 def test_strict_says_which_strategy_would_protect_the_readers(tmp_path: Path) -> None:
-    out = check(make_change(tmp_path, new=BREAKING), "--strict", code=100).out
+    out = schemactl(make_change(tmp_path, new=BREAKING).path, "check", "--strict", code=100).out
     assert (
         "is ALWAYS_COMPATIBLE (the default of schemactl.yaml), which does not protect any reader. Under FULL, this finding would be"
         in out
@@ -98,7 +89,7 @@ def test_strict_says_which_strategy_would_protect_the_readers(tmp_path: Path) ->
 def test_a_change_cannot_stop_asking_without_being_seen(tmp_path: Path) -> None:
     repository = make_change(tmp_path, severities=f"severities: {{{RULE}: error}}\n", new=BREAKING)
     repository.write({"schemactl.yaml": PROJECT % "ALWAYS_COMPATIBLE"})
-    report = read_report(repository, code=100)
+    report = run_json(repository.path, "check", code=100)
     assert {finding["rule"] for finding in report["findings"]} == {"GATE_CHANGED", RULE}
     assert f"`severities.{RULE}` is no longer set (was error)" in report["findings"][0]["message"]
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Files, Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
@@ -316,8 +316,7 @@ def test_the_hook_and_a_plain_check_do_not_look_at_the_commits_of_a_branch(order
     orders_repository.commit(make_orders(note=0), branch="work")
     orders_repository.git("checkout", "-q", "work")
     for option in ([], ["--staged"]):
-        printed = schemactl(orders_repository.path, "check", *option, "--format", "json")
-        assert json.loads(printed.out)["findings"] == []
+        assert run_json(orders_repository.path, "check", *option)["findings"] == []
 
 
 def test_numbers_to_come_are_shown_as_such(orders_repository: Scratch) -> None:

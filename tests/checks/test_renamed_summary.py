@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch
 
 
@@ -52,7 +51,7 @@ def test_the_data_verdict_is_that_against_the_old_topic(
     repository.write(
         {"topics/new.yaml": f"topic: shop/sales/new\nrenamed_from: shop/sales/old\n{schema}", "topics/r.avsc": new}
     )
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=(0, 100)).out)
+    report = run_json(repository.path, "check", code=(0, 100))
     [topic] = [topic for topic in report["topics"] if topic["topic"].endswith("/new")]
     assert (topic["data"], topic["broker"]["answer"], topic["change"]) == (data, "ok", "added")
     assert (topic["upgrade_first"], bool(report["errors"])) == (order, data == "breaking")
@@ -83,6 +82,6 @@ def test_the_own_versions_count_once_the_new_topic_has_some(tmp_path: Path) -> N
             "topics/r.avsc": make_record(A, DEFAULT),
         }
     )
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=(0, 100)).out)
+    report = run_json(repository.path, "check", code=(0, 100))
     [topic] = [topic for topic in report["topics"] if topic["topic"].endswith("/new")]
     assert (topic["data"], topic["version"]) == ("compatible", 1)

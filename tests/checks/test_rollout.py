@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Files, Scratch
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def record(fields: str) -> str:
 
 
 def waive_rule(repository: Scratch, rule: str) -> None:
-    broken = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    broken = run_json(repository.path, "check", code=100)
     [fingerprint] = {finding["fingerprint"] for finding in broken["findings"] if finding["rule"] == rule}
     soon = str(datetime.now(UTC).date() + timedelta(days=30))
     schemactl(repository.path, "waive", fingerprint, "--reason", "x", "--until", soon, "--owner", "me")
@@ -239,7 +239,7 @@ def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Pat
         waive_rule(repository, case.waived)
     code = 100 if case.order == "no safe order" else 0
     rollout = ("rollout", case.topic)
-    plan = json.loads(schemactl(repository.path, *rollout, "--format", "json", code=code).out)
+    plan = run_json(repository.path, *rollout, code=code)
     assert plan["order"] == case.order
     assert bool(plan["fix"]) is (code == 100)
     assert {name: plan[name] for name in case.values} == case.values
@@ -275,7 +275,7 @@ def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Pat
     markdown = schemactl(repository.path, *rollout, "--format", "markdown", code=code).out
     assert markdown.count("- [ ] ") == len(plan["steps"])
 
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100 if case.errors else 0).out)
+    report = run_json(repository.path, "check", code=100 if case.errors else 0)
     errors = [finding for finding in report["findings"] if finding["severity"] == "error" and not finding["waiver"]]
     assert [finding["rule"] for finding in errors] == [*case.errors]
     expected = {"no safe order": "none"}.get(case.order, case.order.removesuffix(" first"))
@@ -285,7 +285,7 @@ def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Pat
 def test_clients_of_an_embedded_registry_have_steps_without_a_command(tmp_path: Path) -> None:
     targets = TARGETS.replace("https://dev.example.com", "sqlite:dev.db")
     repository = make_project(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}", targets)
-    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    plan = run_json(repository.path, "rollout", "orders")
     steps = [(step["kind"], bool(step["command"])) for step in plan["steps"] if step["target"] == "dev"]
     assert steps == [("apply", True), ("producers", False), ("drain", False), ("consumers", False)]
     assert all(step["command"] for step in plan["steps"] if step["target"] == "prod")
@@ -303,7 +303,7 @@ def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_
     )
     repository = make_project(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
     repository.git("branch", "promoted/dev")
-    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    plan = run_json(repository.path, "rollout", "orders")
     [step, *_] = [step for step in plan["steps"] if step["target"] == "dev"]
     assert step["text"].startswith("register version 1: schemactl promote dev --to main, the push that it prints, and")
     repository.git("commit", "-qam", "b")
@@ -347,14 +347,14 @@ def test_a_change_that_adds_no_version_has_no_plan_and_no_order(
 ) -> None:
     repository = make_project(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B, f'{B[:-1]}, "doc": "b"}}'])
     repository.write(files)
-    assert json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out) == {
+    assert run_json(repository.path, "rollout", "orders") == {
         "format_version": 1,
         "topic": "persistent://shop/sales/orders",
         "kind": None,
         "pending": False,
     }
     assert reason in schemactl(repository.path, "rollout", "orders").out
-    [topic] = json.loads(schemactl(repository.path, "check", "--format", "json").out)["topics"]
+    [topic] = run_json(repository.path, "check")["topics"]
     assert (topic["change"], topic["upgrade_first"]) == (change, None)
 
 
@@ -377,7 +377,7 @@ def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:
     text = schemactl(repository.path, *arguments).out
     assert "orders: version 0 to version 1 (2 after a rebase merge), FULL" in text
     assert "after a rebase merge version 2: add 1 to the number in each command" in text
-    plan = json.loads(schemactl(repository.path, *arguments, "--format", "json").out)
+    plan = run_json(repository.path, *arguments)
     assert (plan["version"], plan["version_if_rebased"]) == (1, 2)
     repository.git("checkout", "-q", "main")
     repository.git("merge", "-q", "--ff-only", "feature")
@@ -477,7 +477,7 @@ def test_a_plan_has_the_order_of_the_rollout_and_its_digest_does_not_depend_on_i
     assert json.loads(schemactl(repository.path, *plan, "json").out)["upgrade_first"] == {}
     schemactl(repository.path, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
     repository.git("commit", "-qam", "b")
-    rollout = json.loads(schemactl(repository.path, "rollout", "orders", "--base", "HEAD^", "--format", "json").out)
+    rollout = run_json(repository.path, "rollout", "orders", "--base", "HEAD^")
     assert rollout["order"].removesuffix(" first") == expected
     document = json.loads(schemactl(repository.path, *plan, "json").out)
     assert document["upgrade_first"] == {"persistent://shop/sales/orders": expected}

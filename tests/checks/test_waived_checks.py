@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch
 
 from schemactl.checks.checked_files import CheckRequest
@@ -84,8 +83,7 @@ class Work(Scratch):
             self.git("merge", "-q", "--no-ff", "-m", "queue", "work")
 
     def check(self, *, code: int = 0) -> dict[str, Any]:
-        printed = schemactl(self.path, "check", *MODES[self.mode], "--format", "json", code=code)
-        report: dict[str, Any] = json.loads(printed.out)
+        report: dict[str, Any] = run_json(self.path, "check", *MODES[self.mode], code=code)
         return report
 
     def waive_finding(self, fingerprint: str, *more: str, code: int = 0) -> str:

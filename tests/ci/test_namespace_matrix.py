@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +70,7 @@ def run_steps(job: str, folder: Path, **values: str) -> dict[str, str]:
 
 
 def plan(folder: Path, *options: str) -> Any:
-    return json.loads(schemactl(folder, "plan", "--target", "prod", "--format", "json", *options).out)
+    return run_json(folder, "plan", "--target", "prod", *options)
 
 
 def test_the_jobs_of_the_matrix_apply_the_whole_plan(matrix_repository: Path) -> None:

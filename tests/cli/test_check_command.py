@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 import shop
-from command import process, schemactl
+from command import process, run_json, schemactl
 from scratch import Scratch
 
 from schemactl.checks.check_report import CheckReport
@@ -129,7 +128,7 @@ def shared_type_repository(tmp_path: Path) -> Scratch:
 
 
 def report(scratch: Scratch, *, code: int = 100) -> dict[str, Any]:
-    check_report: dict[str, Any] = json.loads(schemactl(scratch.path, "check", "--format", "json", code=code).out)
+    check_report: dict[str, Any] = run_json(scratch.path, "check", code=code)
     return check_report
 
 

@@ -114,7 +114,7 @@ def test_explain_has_the_whole_rule(estate: Estate) -> None:
 def test_waive_has_its_entries(estate: Estate) -> None:
     estate.scratch.flush()
     (estate.scratch.path / "namespaces/orders.avsc").write_text(record("number"))
-    check = json.loads(estate.run("check", "--format", "json", code=100).out)
+    check = estate.run_json("check", code=100)
     fingerprint = check["causes"][0]["fingerprint"] if "fingerprint" in check["causes"][0] else check["causes"][0]["id"]
     arguments = ("waive", fingerprint, "--reason", "nobody reads it", "--until", next_month(), "--owner", "ada")
     result = run(estate.scratch.path, *arguments)

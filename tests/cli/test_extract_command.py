@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from command import Printed, schemactl
+from command import Printed, run_json, schemactl
 from scratch import Scratch
 from topics_to_generate import ALL, GENERATE, ID, ORDERS, make_approved, make_info
 
@@ -477,7 +477,7 @@ def test_json_that_pythons_client_writes_otherwise_is_reported(
     repository.flush()
     arguments = ("verify-client", class_, "--topic", "raw", "--role", role)
     code = 100 if fields else 0
-    report = json.loads(schemactl(repository.path, *arguments, "--format", "json", code=code).out)
+    report = run_json(repository.path, *arguments, code=code)
     assert [finding["reason"].partition(" is ")[0] for finding in report["findings"]] == fields
     assert report["version"] == 0
     printed = schemactl(repository.path, *arguments, code=code)

@@ -6,10 +6,9 @@ import json
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record
 
 pytestmark = pytest.mark.slow
@@ -66,16 +65,12 @@ def shared_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return make_repository(tmp_path_factory.mktemp("shared") / "r")
 
 
-def read_json(scratch: Scratch, *arguments: str, code: int = 0) -> Any:
-    return json.loads(schemactl(scratch.path, *arguments, "--format", "json", code=code).out)
-
-
 def test_three_kinds_from_the_first_commit_to_registered_versions(kinds_repository: Scratch) -> None:
     assert [
         (version["version"], version["kind"])
-        for version in read_json(kinds_repository, "log", "users")["topics"][0]["versions"]
+        for version in run_json(kinds_repository.path, "log", "users")["topics"][0]["versions"]
     ] == [(0, "user_created"), (1, "user_address_changed"), (2, "user_enquiry_received")]
-    steps = read_json(kinds_repository, "plan", "--target", "local")["steps"]
+    steps = run_json(kinds_repository.path, "plan", "--target", "local")["steps"]
     assert [(step["version"], step["kind"]) for step in steps if step["action"] == "register_version"] == [
         (0, "user_created"),
         (1, "user_address_changed"),
@@ -104,7 +99,7 @@ def test_check_compares_each_kind_with_itself(kinds_repository: Scratch) -> None
     kinds_repository.write(
         {**TWO_CHANGES, "namespaces/user-address-changed.avsc": record("id", "city", name="UserAddressChanged")}
     )
-    report = read_json(kinds_repository, "check", code=100)
+    report = run_json(kinds_repository.path, "check", code=100)
     assert [
         (topic["kind"], topic["change"], topic["version"], topic["latest"], topic["broker"]["answer"], topic["data"])
         for topic in report["topics"]
@@ -129,10 +124,10 @@ def test_a_waiver_approves_the_finding_of_one_kind(kinds_repository: Scratch) ->
     kinds_repository.write(
         {"namespaces/user-enquiry-received.avsc": record("id", "text", "more", name="UserEnquiryReceived")}
     )
-    [created, enquiry] = read_json(kinds_repository, "check", code=100)["findings"]
+    [created, enquiry] = run_json(kinds_repository.path, "check", code=100)["findings"]
     approval = ("--reason", "x", "--owner", "team", "--until", str(datetime.now(tz=UTC).date() + timedelta(days=300)))
     schemactl(kinds_repository.path, "waive", created["fingerprint"], *approval)
-    report = read_json(kinds_repository, "check", code=100)
+    report = run_json(kinds_repository.path, "check", code=100)
     assert [(finding["kind"], bool(finding["waiver"])) for finding in report["findings"]] == [
         ("user_created", True),
         ("user_enquiry_received", False),
@@ -179,9 +174,9 @@ def test_a_topic_with_the_literal_name_comes_first(kinds_repository: Scratch) ->
     literal = 'topic: "persistent://shop/web/users#user_created"\nschema: {type: STRING}\n'
     kinds_repository.commit({"namespaces/literal.yaml": literal}, "literal")
     kinds_repository.flush()
-    assert read_json(kinds_repository, "show", "users#user_created")["type"] == "STRING"
-    assert read_json(kinds_repository, "show", "users#user_created@0")["topic"] == f"{TOPIC}#user_created"
-    assert read_json(kinds_repository, "show", "users#user_address_changed@1")["kind"] == "user_address_changed"
+    assert run_json(kinds_repository.path, "show", "users#user_created")["type"] == "STRING"
+    assert run_json(kinds_repository.path, "show", "users#user_created@0")["topic"] == f"{TOPIC}#user_created"
+    assert run_json(kinds_repository.path, "show", "users#user_address_changed@1")["kind"] == "user_address_changed"
 
 
 def test_rollout_of_a_new_topic_whose_name_has_the_mark_of_a_kind(kinds_repository: Scratch) -> None:
@@ -221,7 +216,7 @@ def test_teams_of_clients_of_a_removed_kind_are_on_one_line(kinds_repository: Sc
     without = hostile.replace("  user_created: {type: AVRO, definition: user-created.avsc}\n", "")
     without = "".join(line for line in without.splitlines(keepends=True) if "::error" not in line)
     kinds_repository.write({"namespaces/users.yaml": without})
-    [finding] = read_json(kinds_repository, "check")["findings"]
+    [finding] = run_json(kinds_repository.path, "check")["findings"]
     assert "(team mail" in finding["message"]
     assert "\x1b" not in finding["message"]
     assert "\n" not in finding["message"]
@@ -231,7 +226,7 @@ def test_a_removed_kind_is_still_shown(kinds_repository: Scratch) -> None:
     without = USERS.replace("  user_created: {type: AVRO, definition: user-created.avsc}\n", "")
     without = without.replace("  - {name: mail, role: consumer, kind: user_created, schema: 0}\n", "")
     kinds_repository.write({"namespaces/users.yaml": without})
-    report = read_json(kinds_repository, "check")
+    report = run_json(kinds_repository.path, "check")
     assert [(topic["kind"], topic["change"]) for topic in report["topics"]] == [("user_created", "removed")]
     assert [(finding["rule"], finding["kind"]) for finding in report["findings"]] == [("KIND_REMOVED", "user_created")]
     assert " Version 0 stays registered, " in report["findings"][0]["message"]
@@ -243,7 +238,7 @@ def test_a_removed_kind_is_still_shown(kinds_repository: Scratch) -> None:
     kinds_repository.commit({"namespaces/users.yaml": without}, "without")
     kinds_repository.flush()
     assert "in force again" not in schemactl(kinds_repository.path, "log", "users").out
-    shown_version = read_json(kinds_repository, "show", "users#user_created")
+    shown_version = run_json(kinds_repository.path, "show", "users#user_created")
     assert (shown_version["deleted"], shown_version["in_force"], shown_version["latest"]) == (True, None, 0)
     assert [(kind["kind"], kind["removed"]) for kind in shown_version["kinds"]] == [
         ("user_address_changed", False),
@@ -266,7 +261,7 @@ def test_log_names_the_kind_that_has_an_older_version_in_force(kinds_repository:
 
 def test_diff_shows_every_kind_that_changes(kinds_repository: Scratch) -> None:
     kinds_repository.write(TWO_CHANGES)
-    subjects = read_json(kinds_repository, "diff")["subjects"]
+    subjects = run_json(kinds_repository.path, "diff")["subjects"]
     assert [(version["version"], version["kind"], version["before"]) for version in subjects[0]["versions"]] == [
         (3, "user_created", 0),
         (4, "user_enquiry_received", 2),
@@ -291,7 +286,7 @@ def test_drift_names_the_kind_of_a_foreign_version(
     schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
     kinds_repository.write({"foreign.avsc": record("id", "mail", "foreign", name=name)})
     schemactl(kinds_repository.path, "registry", "put", TOPIC, "--target", "local", "--file", "foreign.avsc")
-    report = read_json(kinds_repository, "drift", "--target", "local", code=100)
+    report = run_json(kinds_repository.path, "drift", "--target", "local", code=100)
     [item] = [item for item in report["differences"] if "version" in item]
     assert (item["version"]["version"], item["version"]["kind"]) == (3, kind)
     assert (item["nearest"] and item["nearest"]["version"]) == nearest
@@ -305,7 +300,7 @@ def test_drift_names_the_kind_of_a_foreign_version(
 def test_the_catalog_and_the_list_name_the_kinds(kinds_repository: Scratch) -> None:
     kinds_repository.commit(TWO_CHANGES, "two kinds")
     kinds_repository.flush()
-    [topic] = read_json(kinds_repository, "list")["topics"]
+    [topic] = run_json(kinds_repository.path, "list")["topics"]
     assert (topic["type"], topic["kinds"], topic["version"]) == (
         "AVRO",
         ["user_created", "user_address_changed", "user_enquiry_received"],
@@ -435,7 +430,7 @@ def test_a_text_that_makes_no_version_is_noted_for_its_kind(kinds_repository: Sc
     )
     kinds_repository.flush()
     schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
-    notes = read_json(kinds_repository, "plan", "--target", "local")["notes"]
+    notes = run_json(kinds_repository.path, "plan", "--target", "local")["notes"]
     assert [(note["kind"], note["message"].partition(":")[0]) for note in notes] == [
         ("not stored", "would store nothing of user_created"),
         ("old version", "declares the content of an older version of user_enquiry_received again"),

@@ -14,7 +14,7 @@ import admin_rest
 import brokers
 import jsonschema
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from estate import Estate
 from scratch import Scratch, record, write_declaration
 
@@ -97,7 +97,7 @@ def test_on_a_terminal_of_80_columns_no_row_is_broken(
     ids=" ".join,
 )
 def test_a_listed_topic_matches_all_filters(shop_repository: Scratch, options: list[str], names: str) -> None:
-    topics = json.loads(schemactl(shop_repository.path, "list", "--format", "json", *options).out)["topics"]
+    topics = run_json(shop_repository.path, "list", *options)["topics"]
     assert {topic["topic"].rpartition("/")[2] for topic in topics} == {*names.split()}
 
 
@@ -116,7 +116,7 @@ def test_what_no_topic_has_is_an_error(shop_repository: Scratch, options: list[s
 
 
 def test_json_has_everything_that_is_said_of_a_topic(shop_repository: Scratch) -> None:
-    [texts] = json.loads(schemactl(shop_repository.path, "list", "texts", "--format", "json").out)["topics"]
+    [texts] = run_json(shop_repository.path, "list", "texts")["topics"]
     assert texts == {
         "topic": "persistent://shop/sales/texts",
         "type": "STRING",
@@ -140,7 +140,7 @@ def test_json_has_everything_that_is_said_of_a_topic(shop_repository: Scratch) -
 
 def test_json_is_as_its_published_schema_says(shop_repository: Scratch) -> None:
     schema = json.loads((Path(__file__).parent.parent.parent / "schemas/list.schema.json").read_text())
-    printed = json.loads(schemactl(shop_repository.path, "list", "--format", "json").out)
+    printed = run_json(shop_repository.path, "list")
     assert len(printed["topics"]) == 4
     jsonschema.Draft7Validator(schema).validate(printed)
 
@@ -256,7 +256,7 @@ def test_each_value_has_the_line_that_sets_it(estate: Estate) -> None:
 
 
 def test_without_a_target_it_is_what_is_declared(estate: Estate) -> None:
-    printed = json.loads(estate.run("show", "--effective", "clicks", "--format", "json").out)
+    printed = estate.run_json("show", "--effective", "clicks")
     assert (printed["topic"], printed["target"]) == ("persistent://shop/sales/clicks", None)
     source_location = {"file": "namespaces/clicks.yaml", "line": 2, "column": 32}
     assert printed["values"]["schema_compatibility_strategy"] == {"value": "FULL", "level": "topic", **source_location}
@@ -282,7 +282,7 @@ def test_targets_are_listed_with_what_they_say(estate: Estate) -> None:
         *("pulsar 4.0", "topics 2", "tenants shop: live", "overlays environments/prod.yaml", "after dev"),
         "labels region: eu",
     ]
-    report = json.loads(estate.run("targets", "--format", "json").out)
+    report = estate.run_json("targets")
     assert report["topics"] == 2
     assert [target["topics"] for target in report["targets"]] == [1, 2]
     assert report["targets"][1]["labels"] == {"region": "eu"}
@@ -340,7 +340,7 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
         ["audit", "reader", "latest", "-", "all", "-"],
         ["elsewhere", "consumer", "latest", "-", "local", "-"],
     ]
-    [orders] = json.loads(schemactl(folder, "clients", "orders", "--format", "json").out)["topics"]
+    [orders] = run_json(folder, "clients", "orders")["topics"]
     assert [client["declared"]["name"] for client in orders["clients"]] == [
         "shop",
         "billing",
@@ -408,7 +408,7 @@ def test_connected_clients_are_listed_with_the_declared_ones(
     client.create_reader(f"{orders}-partition-1", pulsar.MessageId.earliest, reader_name="audit")
     for _ in range(3):
         producer.send(b"")
-    [topic] = json.loads(schemactl(folder, "clients", "orders", "--target", "prod", "--format", "json").out)["topics"]
+    [topic] = run_json(folder, "clients", "orders", "--target", "prod")["topics"]
     states = {}
     for listed in topic["clients"]:
         connections = listed["connections"]
@@ -428,7 +428,7 @@ def test_connected_clients_are_listed_with_the_declared_ones(
 
     def list_behind(*arguments: str, code: int = 100) -> list[str]:
         command = ("clients", *arguments, "--target", "prod")
-        reasons: list[str] = json.loads(schemactl(folder, *command, "--format", "json", code=code).out)["behind"]
+        reasons: list[str] = run_json(folder, *command, code=code)["behind"]
         printed = schemactl(folder, "--quiet", *command, code=code)
         assert printed.err == ""
         assert printed.out.splitlines()[-len(reasons) or None :] == reasons or not reasons

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 FILES = {
@@ -51,9 +50,9 @@ def test_deleted_file_is_restored_by_the_advice(
 def test_reports_have_the_advice_too(shop_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shop_repository.path)
     (shop_repository.path / "schemactl.yaml").unlink()
-    check = json.loads(schemactl(Path(), "check", "--format", "json", code=1).out)
+    check = run_json(Path(), "check", code=1)
     assert check["findings"][0]["fix"] == "git restore schemactl.yaml"
-    fmt = json.loads(schemactl(Path(), "fmt", "--format", "json", code=1).out)
+    fmt = run_json(Path(), "fmt", code=1)
     assert fmt["problems"][0]["fix"] == "git restore schemactl.yaml"
 
 

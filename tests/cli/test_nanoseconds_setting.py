@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from imported_package import import_package
 from scratch import Scratch
 
@@ -39,7 +39,7 @@ def make_repository(folder: Path, *, project: str = "", topics: str = TOPICS) ->
 
 
 def list_notes(repository: Scratch) -> list[str]:
-    report = json.loads(schemactl(repository.path, "check", "--format", "json").out)
+    report = run_json(repository.path, "check")
     return [note for note in report["notes"] if "nanoseconds" in note]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import pty
 import signal
 from contextlib import closing
@@ -52,7 +51,7 @@ def test_plan_shows_apply_does_and_then_there_is_nothing_left(estate: Estate) ->
 
 
 def test_a_plan_file_is_applied_once_without_a_question_and_without_commits_since(estate: Estate) -> None:
-    digest = json.loads(estate.run("plan", "--format", "json", "--out", "plan.json").out)["digest"]
+    digest = estate.run_json("plan", "--out", "plan.json")["digest"]
     estate.commit_orders("id", note=0, city=0)
     estate.run("apply", "plan.json", "--result", "result.json")
     result = estate.read_json("result.json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ def estate(tmp_path: Path) -> Estate:
 
 
 def promote(estate: Estate, *arguments: str) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(estate.run("promote", "prod", *arguments, "--format", "json").out)
+    report: dict[str, Any] = estate.run_json("promote", "prod", *arguments)
     return report
 
 

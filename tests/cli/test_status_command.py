@@ -41,8 +41,7 @@ def module_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 def read_status(estate: Estate, *arguments: str, code: int = 0) -> dict[str, Any]:
-    printed = estate.run("status", "--format", "json", *arguments, code=code)
-    return {status["target"]: status for status in json.loads(printed.out)["targets"]}
+    return {status["target"]: status for status in estate.run_json("status", *arguments, code=code)["targets"]}
 
 
 _LABELS = r'\{[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"(?:,[a-z_]+="(?:[^"\\\n]|\\[\\"n])*")*\}'
@@ -200,7 +199,7 @@ def test_pending_and_drift_are_two_numbers(
     assert samples['repair_steps{target="local"}'] == repairs
     alerts = sum(count for sample, count in samples.items() if sample.startswith("drift_differences"))
     assert alerts == sum(kinds.values())
-    document = json.loads(estate.run("drift", "--target", "local", "--format", "json", code=(0, 100)).out)
+    document = estate.run_json("drift", "--target", "local", code=(0, 100))
     assert bool(document["differences"]) == bool(kinds)
     assert bool(document["pending"]) == bool(pending[1])
     estate.run("drift", "--target", "local", "--detailed-exitcode", code=2 if kinds else 0)
@@ -417,7 +416,7 @@ def test_the_versions_of_a_topic_are_side_by_side(tmp_path: Path) -> None:
     everything = estate.run("status", "--all-topics").out
     assert re.search(r"\nshop/sales/carts    v0             v0     v0\n", everything)
     assert everything.endswith("shop/sales/refunds  v0   v0        v0     v0\n")
-    document = json.loads(estate.run("status", "--format", "json").out)
+    document = estate.run_json("status")
     [carts, orders, refunds] = document["topics"]
     assert orders == {
         "topic": str(ORDERS),
@@ -459,7 +458,7 @@ def test_what_cannot_be_read_of_the_approved_line_is_in_every_report(
         arguments = (command, "--target", "local")
         code = 100 if command == "plan" else 0
         assert place in estate.run("--quiet", *arguments, code=code).out
-        document = json.loads(estate.run("--quiet", *arguments, "--format", "json", code=code).out)
+        document = estate.run_json("--quiet", *arguments, code=code)
         (unreadable,) = document["targets"][0]["unreadable"] if command == "status" else document["unreadable"]
         assert (unreadable["topic"], unreadable["file"]) == (topic, place.partition(":")[0])
         if command == "plan":

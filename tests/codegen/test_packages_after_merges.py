@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Printed, schemactl
+from command import Printed, run_json, schemactl
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import REPOSITORIES
@@ -140,7 +140,7 @@ ORDERS = "generated/my_schemas/shop/sales"
 def test_a_pending_version_has_the_number_that_check_shows(merge_work: Work) -> None:
     merge_work.scratch.git("checkout", "-q", "-b", "branch")
     merge_work.define("ads", 1)
-    [seen] = json.loads(schemactl(merge_work.path, "check", "--format", "json").out)["topics"]
+    [seen] = run_json(merge_work.path, "check")["topics"]
     assert (seen["topic"], seen["version"]) == ("persistent://shop/sales/ads", 1)
     assert merge_work.generate().out == "12 files: 1 created, 1 updated, 0 deleted.\n"
     assert '        1: Schema("AVRO", "ads.v1.avsc"),\n' in (merge_work.path / ORDERS / "ads.py").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -102,6 +101,6 @@ def test_show_effective_names_the_file_of_each_value(tmp_path: Path) -> None:
     assert lines["partitions"] == ["16", "prod.yaml:2:13 (overlay)"]
     assert lines["schema_compatibility_strategy"] == ["FULL_TRANSITIVE", "prod.yaml:3:32 (overlay)"]
     assert lines["is_allow_auto_update_schema"] == ["true", "prod.yaml:6:30 (namespace, overlay)"]
-    assert json.loads(estate.run("show", "--effective", "orders", "--target", "prod", "--format", "json").out)
+    assert estate.run_json("show", "--effective", "orders", "--target", "prod")
     plan = estate.run("plan", "--target", "prod", code=(0, 100)).out
     assert "16 partitions" in plan

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import shop
-from command import schemactl
+from command import run_json, schemactl
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_files import MemoryFiles
@@ -419,7 +419,7 @@ def test_fmt_leaves_payloads_alone_and_a_payload_is_applied(tmp_path: Path) -> N
     schemactl(repository.path, "fmt")
     assert (repository.path / "topics/orders.json").read_text(encoding="utf-8") == text
     schemactl(repository.path, "apply", "--target", "local", "--auto-approve", "--create-tenants")
-    registered = json.loads(schemactl(repository.path, "registry", "get", "orders", "--format", "json").out)
+    registered = run_json(repository.path, "registry", "get", "orders")
     assert registered["properties"]["team"] == "sales"
     for command in (
         ["list"],

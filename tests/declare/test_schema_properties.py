@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record
 
 PROJECT = 'version: 1\nroots: [topics]\napproved: main\ntargets: {local: {registry: "sqlite:registry.db"}}\n'
@@ -47,7 +47,7 @@ def shop_repository(tmp_path: Path) -> Scratch:
 
 def read_properties(repository: Scratch, topic: str) -> Any:
     """Return the declared properties of a topic's schema."""
-    return json.loads(schemactl(repository.path, "show", topic, "--format", "json").out)["properties"]
+    return run_json(repository.path, "show", topic)["properties"]
 
 
 @pytest.mark.parametrize("state", ["", "@0", "@work"])
@@ -69,10 +69,8 @@ def test_apply_registers_them(shop_repository: Scratch) -> None:
         schemactl(shop_repository.path, "check")
     schemactl(shop_repository.path, "apply", "--target", "local", "--auto-approve")
     for topic, properties in EXPECTED.items():
-        answer = schemactl(
-            shop_repository.path, "registry", "get", f"shop/web/{topic}", "--target", "local", "--format", "json"
-        )
-        registered = json.loads(answer.out)["properties"]
+        answer = run_json(shop_repository.path, "registry", "get", f"shop/web/{topic}", "--target", "local")
+        registered = answer["properties"]
         assert {name: text for name, text in registered.items() if not name.startswith("schemactl.")} == properties
     schemactl(shop_repository.path, "drift", "--target", "local", "--detailed-exitcode")
 

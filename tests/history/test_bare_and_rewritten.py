@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
@@ -35,7 +34,7 @@ def create_repository(path: Path, ref: str = "main", *, bare: bool = False) -> S
 
 def list_subjects(folder: Path) -> list[str]:
     """List the subjects of the commits that added the versions of its topic."""
-    (topic,) = json.loads(schemactl(folder, "log", "--all", "--format", "json").out)["topics"]
+    (topic,) = run_json(folder, "log", "--all")["topics"]
     return [version["commit"]["subject"] for version in topic["versions"]]
 
 
@@ -183,7 +182,7 @@ def test_line_ends_of_the_working_tree_are_no_change(tmp_path: Path) -> None:
     scratch.git("reset", "-q", "--hard")
     assert b"\r\n" in (scratch.path / "topics" / "orders.yaml").read_bytes()
     for option in ([], ["--staged"], ["--base", "main"]):
-        assert json.loads(schemactl(scratch.path, "check", *option, "--format", "json").out)["topics"] == []
+        assert run_json(scratch.path, "check", *option)["topics"] == []
 
 
 def test_renormalised_line_ends_make_no_version(tmp_path: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
-from command import process, schemactl
+from command import process, run_json, schemactl
 from readings import PROJECT, clone, list_subjects, read, read_commands
 from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
@@ -158,7 +157,7 @@ def test_a_pull_request_is_checked_in_a_clone_without_blobs(upstream_repository:
     upstream_repository.flush()
     here = clone(upstream_repository, "--filter=blob:none", "--branch", "work")
     folder = here.path
-    report = json.loads(schemactl(folder, "check", "--base", "origin/main", "--format", "json").out)
+    report = run_json(folder, "check", "--base", "origin/main")
     refused_steps = [
         finding["commit"]["subject"] for finding in report["findings"] if finding["rule"] == "STEP_REFUSED"
     ]

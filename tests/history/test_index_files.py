@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Files, Scratch
 
 from schemactl.core.errors import HistoryError
@@ -195,7 +195,7 @@ def stage_declaration(scratch: Scratch, name: str) -> None:
 def test_a_staged_declaration_may_have_an_odd_name(hook_repository: Scratch, name: str) -> None:
     stage_declaration(hook_repository, name)
     for option in ([], ["--staged"]):
-        (topic,) = json.loads(schemactl(hook_repository.path, "check", *option, "--format", "json").out)["topics"]
+        (topic,) = run_json(hook_repository.path, "check", *option)["topics"]
         assert topic["topic"] == "persistent://a/b/c"
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch
 
 from schemactl.core.errors import DependsOnProtoc, InvalidSchema
@@ -86,7 +85,7 @@ def test_other_topics_continue(shop_repository: Scratch) -> None:
     ):
         schemactl(shop_repository.path, *command)
     assert "persistent://shop/sales/good" in schemactl(shop_repository.path, "log", "--all", code=1).out
-    report = json.loads(schemactl(shop_repository.path, "check", "--format", "json", code=1).out)
+    report = run_json(shop_repository.path, "check", code=1)
     assert report["decided"]
     assert [(finding["rule"], finding["topic"]) for finding in report["findings"]] == [
         ("NOT_DECIDED", "persistent://shop/sales/a")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
@@ -27,9 +27,8 @@ class Shop(Scratch):
 
     def run_json(self, *arguments: str) -> Any:
         """Run a command, and return the JSON that it prints."""
-        code, out, _ = self.run(*arguments, "--format", "json")
-        assert code == 0
-        return json.loads(out)
+        self.flush()
+        return run_json(self.path, *arguments)
 
     def run_failing(self, *arguments: str) -> tuple[int, str]:
         """Run a command that prints no result, and return its exit code and message."""

@@ -76,7 +76,7 @@ def test_what_sample_writes_is_read_and_its_version_is_named(estate: Estate, ver
         assert estate.run("log", *topic, "--file", name).out.startswith(
             f"persistent://shop/sales/orders: version {version} ("
         )
-    [writer] = json.loads(estate.run("log", "--file", name, "--format", "json").out)["writers"]
+    [writer] = estate.run_json("log", "--file", name)["writers"]
     assert (writer["topic"], writer["version"]) == ("persistent://shop/sales/orders", version)
     assert estate.run("log", "notes", "--file", name, code=100).out == ""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 from schemactl.checks.samples import SampleMessage
@@ -82,7 +82,7 @@ def test_check_reads_what_sample_wrote(topic_folder: Path, form: str) -> None:
         path.rename(samples / f"orders.{number}{path.name.removeprefix('orders')}")
     assert schemactl(topic_folder, "check").err == ""
     (topic_folder / DEFINITION).write_text(record("id", "customer", amount=0))
-    findings = json.loads(schemactl(topic_folder, "check", "--format", "json", code=100).out)["findings"]
+    findings = run_json(topic_folder, "check", code=100)["findings"]
     unreadable = [finding for finding in findings if finding["rule"] == "SAMPLE_UNREADABLE"]
     assert len(unreadable) == 6
     assert "customer" in unreadable[0]["message"]
@@ -132,7 +132,7 @@ def test_messages_of_a_record_that_holds_itself_in_several_places_are_read(tmp_p
     repository.commit({"schemactl.yaml": "version: 1\nroots: [ns]\n"})
     repository.flush()
     repository.write({"ns/trees.yaml": json.dumps(declared), "ns/samples/trees.jsonl": "\n".join(messages)})
-    findings = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)["findings"]
+    findings = run_json(repository.path, "check", code=100)["findings"]
     [unread] = [finding for finding in findings if finding["rule"] == "SAMPLE_UNREADABLE"]
     assert unread["line"] == 3
     assert "the value is nested too deeply" in unread["message"]
@@ -161,7 +161,7 @@ def test_a_waived_sample_passes_and_one_with_another_key_or_payload_does_not(top
     (topic_folder / "namespaces" / "samples").mkdir()
     file = topic_folder / "namespaces" / "samples" / "orders.jsonl"
     file.write_text('{"version": 0, "payload_b64": ""}\n')
-    (finding,) = json.loads(schemactl(topic_folder, "check", "--format", "json", code=100).out)["findings"]
+    (finding,) = run_json(topic_folder, "check", code=100)["findings"]
     reason = (
         "--reason",
         "it is kept as it came",

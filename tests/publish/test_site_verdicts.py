@@ -9,7 +9,7 @@ from typing import Any
 
 import approved
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, write_declaration
 
 from schemactl.core.catalog import Client, Topic
@@ -318,7 +318,7 @@ def test_a_waived_break_says_until_when(tmp_path: Path) -> None:
     shop.flush()
     shop.git("checkout", "-q", "-f", "main")
     (shop.path / "topics/orders.avsc").write_text(define(COLORS))
-    report = json.loads(schemactl(shop.path, "check", "--format", "json", code=100).out)
+    report = run_json(shop.path, "check", code=100)
     (finding,) = (one for one in report["findings"] if one["severity"] == "error")
     until = str(datetime.now(UTC).date() + timedelta(days=90))
     schemactl(shop.path, "waive", finding["fingerprint"], "--reason", "no reader is older", "--until", until)

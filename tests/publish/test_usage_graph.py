@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch, record, write_declaration
 
 from schemactl.publish import usage_graph as report
@@ -113,9 +113,9 @@ def test_a_name_that_is_none_gets_the_nearest(graph_shop: Scratch, name: str, wo
 
 
 def test_json_has_all_and_of_a_name_its_part(graph_shop: Scratch) -> None:
-    whole = json.loads(schemactl(graph_shop.path, "graph", "--format", "json").out)
+    whole = run_json(graph_shop.path, "graph")
     assert {"kind": "topic", "name": "persistent://shop/web/pings"} in whole["nodes"]
-    part = json.loads(schemactl(graph_shop.path, "graph", "Refund", "--format", "json").out)
+    part = run_json(graph_shop.path, "graph", "Refund")
     assert part["about"] == {"kind": "type", "name": "Refund"}
     assert {node["name"] for node in part["nodes"]} == {
         *("Refund", "shop.Money", "shop.Currency", "persistent://shop/sales/refunds"),

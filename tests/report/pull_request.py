@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from command import schemactl
+from command import run_json
 from scratch import Scratch
 
 CHANGED = 20
@@ -36,7 +36,7 @@ def make(path: Path, *, waivers: bool = True) -> Scratch:
     repository.commit(_make_changed_files(), "Money as text, fewer states", branch="change", start=approved)
     repository.git("checkout", "-q", "change")
     if waivers:
-        findings = json.loads(schemactl(path, "check", "--base", "main", "--format", "json", code=100).out)["findings"]
+        findings = run_json(path, "check", "--base", "main", code=100)["findings"]
         repository.commit({"waivers.yaml": _make_waivers(findings)}, "Waivers", branch="change")
         repository.flush()
         repository.git("reset", "-q", "--hard")

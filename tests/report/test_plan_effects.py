@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
+from command import run_json, schemactl
 from scratch import Scratch
 
 from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS
@@ -123,7 +123,7 @@ def test_clients_that_break_for_one_reason_share_a_line(effects_repository: Scra
 
 def read_plan(repository: Scratch) -> dict[str, Any]:
     repository.git("branch", "-f", "promoted", "main")
-    plan: dict[str, Any] = json.loads(schemactl(repository.path, "plan", "--target", "local", "--format", "json").out)
+    plan: dict[str, Any] = run_json(repository.path, "plan", "--target", "local")
     return plan
 
 

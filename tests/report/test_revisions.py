@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
-from command import Printed, schemactl
+from command import Printed, run_json, schemactl
 from consumers import markdown_faults
 from scratch import Scratch, record, write_declaration
 
@@ -66,10 +65,6 @@ def tagged_shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return new_shop
 
 
-def run_json(shop: Scratch, *arguments: str) -> Any:
-    return json.loads(schemactl(shop.path, *arguments, "--format", "json").out)
-
-
 def run_failing(shop: Scratch, *arguments: str) -> str:
     return schemactl(shop.path, *arguments, code=64).err
 
@@ -87,7 +82,7 @@ def test_show_prints_the_definition_of_any_state(tagged_shop: Scratch, name: str
     printed = schemactl(tagged_shop.path, "show", name)
     assert printed.out == text + "\n"
     assert words in printed.err
-    assert run_json(tagged_shop, "show", name)["state"] == name.partition("@")[2]
+    assert run_json(tagged_shop.path, "show", name)["state"] == name.partition("@")[2]
 
 
 def test_show_names_a_missing_topic_or_revision(tagged_shop: Scratch) -> None:
@@ -98,7 +93,9 @@ def test_show_names_a_missing_topic_or_revision(tagged_shop: Scratch) -> None:
 
 def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(tagged_shop: Scratch) -> None:
     def list_fields(*arguments: str) -> list[str]:
-        return [f"{change['sign']} {change['what']}" for change in run_json(tagged_shop, "diff", *arguments)["fields"]]
+        return [
+            f"{change['sign']} {change['what']}" for change in run_json(tagged_shop.path, "diff", *arguments)["fields"]
+        ]
 
     assert list_fields("orders") == ["- Order.total: string", "+ Order.note: string"]
     assert list_fields("orders@v1") == ["- Order.amount: int = 1", "+ Order.note: string"]
@@ -133,7 +130,7 @@ def test_diff_of_all_topics_shows_the_changes_of_the_working_tree(tagged_shop: S
 
 
 def test_diff_between_commits_has_all_facts(tagged_shop: Scratch) -> None:
-    revision = run_json(tagged_shop, "diff", "v1..v2")
+    revision = run_json(tagged_shop.path, "diff", "v1..v2")
     subjects = {subject.get("topic") or subject["namespace"]: subject for subject in revision["subjects"]}
     assert list(subjects) == ["shop/sales", "persistent://shop/sales/old", ORDERS, "persistent://shop/sales/refunds"]
     assert (revision["commits"], revision["authors"], revision["versions"], revision["breaking"]) == (3, ["Ada"], 3, 1)
@@ -151,22 +148,27 @@ def test_diff_between_commits_has_all_facts(tagged_shop: Scratch) -> None:
     refunds = subjects["persistent://shop/sales/refunds"]
     assert refunds["renamed_from"] == "persistent://shop/sales/refund"
     assert [part["kind"] for part in refunds["versions"][0]["parts"]] == ["documented"]
-    assert run_json(tagged_shop, "changelog", "v1..v2") == revision
-    [alone] = run_json(tagged_shop, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")["subjects"][1:]
+    assert run_json(tagged_shop.path, "changelog", "v1..v2") == revision
+    [alone] = run_json(tagged_shop.path, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")[
+        "subjects"
+    ][1:]
     assert alone == refunds
     jsonschema.validate(revision, json.loads(SCHEMA.read_text()))
 
 
 def test_three_dots_start_from_the_merge_base_and_an_end_left_out_is_head(tagged_shop: Scratch) -> None:
-    assert [subject["topic"] for subject in run_json(tagged_shop, "diff", "v2...feature")["subjects"]] == [ORDERS]
-    back = run_json(tagged_shop, "diff", "v2..feature")
+    assert [subject["topic"] for subject in run_json(tagged_shop.path, "diff", "v2...feature")["subjects"]] == [ORDERS]
+    back = run_json(tagged_shop.path, "diff", "v2..feature")
     assert {change["change"] for subject in back["subjects"] for change in subject["changes"]} >= {
         "versions gone",
         "topic added",
     }
-    assert run_json(tagged_shop, "diff", "v1..")["subjects"] == run_json(tagged_shop, "diff", "v1..HEAD")["subjects"]
-    assert run_json(tagged_shop, "diff", "..v1")["before"]["name"] == "HEAD"
-    assert run_json(tagged_shop, "diff", "v2..work")["subjects"] == run_json(tagged_shop, "diff")["subjects"]
+    assert (
+        run_json(tagged_shop.path, "diff", "v1..")["subjects"]
+        == run_json(tagged_shop.path, "diff", "v1..HEAD")["subjects"]
+    )
+    assert run_json(tagged_shop.path, "diff", "..v1")["before"]["name"] == "HEAD"
+    assert run_json(tagged_shop.path, "diff", "v2..work")["subjects"] == run_json(tagged_shop.path, "diff")["subjects"]
     assert "no ref or commit 'v7'" in run_failing(tagged_shop, "diff", "v7..v2")
     assert "no ref or commit 'v7'" in run_failing(tagged_shop, "diff", "v7...v2")
     assert "expected FROM..TO" in run_failing(tagged_shop, "changelog", "v1")
@@ -199,7 +201,7 @@ def test_waiver_is_listed_below_its_breakage(tmp_path: Path) -> None:
     repository.git("tag", "v1")
     repository.git("checkout", "-q", "-b", "work")
     repository.write({"topics/orders.avsc": record("id", "note")})
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    report = run_json(repository.path, "check", code=100)
     for fingerprint in {finding["fingerprint"] for finding in report["findings"] if finding["fingerprint"]}:
         # Waived with its cause, it is waived already.
         schemactl(
@@ -218,7 +220,7 @@ def test_waiver_is_listed_below_its_breakage(tmp_path: Path) -> None:
     repository.git("commit", "-qm", "Break")
     repository.git("checkout", "-q", "main")
     repository.git("merge", "-q", "--ff-only", "work")
-    [subject] = run_json(repository, "diff", "v1..main")["subjects"]
+    [subject] = run_json(repository.path, "diff", "v1..main")["subjects"]
     assert {breakage["waiver"]["owner"] for breakage in subject["versions"][0]["breaks"]} == {"ada"}
     assert f"waived by ada until {until}: agreed" in schemactl(repository.path, "changelog", "v1..main").out
 
