@@ -23,7 +23,7 @@ from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
-TOPICS = 40
+TOPICS = 20
 """The topics of each of the two namespaces."""
 
 UNAUTHORIZED = Response(401, b"<html>Authentication required</html>", "text/html")
@@ -84,7 +84,7 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
             yield proxy
 
 
-@pytest.mark.parametrize("first", [1, 60, 170, 185, 300, 250])
+@pytest.mark.parametrize("first", [1, 30, 85, 95, 150, 125])
 @pytest.mark.parametrize("case", ["another key", "expired"])
 def test_rejected_credentials_end_an_apply_with_one_message(
     tmp_path: Path, proxy: Proxy, first: int, case: str
