@@ -11,7 +11,8 @@
 # make graph-parsers, asyncapi-parser, axe, browser, actionlint  the official parsers and the checkers of pages and workflows that
 #                   tests run: packages of npm, Chromium from Debian, actionlint by Go
 # make pictures, screenshots, tutorials, notebook  the pictures of README and docs, the outputs of the tutorial and of the notebook, from the real tool
-# make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
+# make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS, and in .venv an archive of
+#                   Spark's classes, with which its Java starts in half of the CPU time; needs Maven and Java
 # make spark-smoke  each part of the interface on Spark once, on the oldest, the pinned and the newest release, in environments that pip
 #                   makes from the wheel; needs the jars of make broker
 # make spark-releases  the tests of Spark on each release that is supported, besides the pinned one; takes an hour
@@ -79,8 +80,11 @@ go-modules:
 	cd tests/registry/server/go_admin && go mod download
 	cd tests/formats/go_client && go mod download
 
-spark-jars: $(STAMP)
+spark-jars: $(VENV)/spark-classes.jsa
 	sh tests/spark_recipe/jars.sh "$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
+
+$(VENV)/spark-classes.jsa: $(STAMP)
+	$(BIN)/python tests/spark_java.py
 
 # Exactly what the lock files name, by its hash, from whichever registry npm is set up for; no package runs a script of its own.
 graph-parsers asyncapi-parser axe:

@@ -16,6 +16,7 @@ import brokers
 import java_avro
 import pytest
 import scratch
+import spark_java
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -99,10 +100,7 @@ gc.disable()
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 # Most of Spark's code runs a few times here: compiling it well, and verifying it, takes longer than it saves.
-os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS",
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
-)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_java.list_java_options())
 os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 
 

@@ -16,14 +16,6 @@ from typing import IO
 Run = Callable[..., subprocess.CompletedProcess[str]]
 """The arguments that follow a command."""
 
-SMALL_QUERIES = """\
-spark.sql.adaptive.enabled false
-spark.sql.codegen.factoryMode NO_CODEGEN
-spark.sql.codegen.wholeStage false
-spark.sql.shuffle.partitions 1
-"""
-"""Spark's settings for queries that take longer to compile than to run."""
-
 
 class Console:
     """The process; `opened` ends it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import shop
-from console import SMALL_QUERIES
+from spark_java import make_small_queries_environment
 
 from examples.shop import demo, messages
 from schemactl.core.schema import SchemaType
@@ -98,8 +98,7 @@ def test_the_job_loses_no_message_of_any_version(tmp_path: Path, monkeypatch: py
     job = Path(demo.__file__).with_name("pipeline.py")
     command = [sys.executable, str(job), str(raw), str(package), str(tmp_path / "tables")]
     ensure_java()
-    (tmp_path / "spark-defaults.conf").write_text(SMALL_QUERIES)
-    environment = shop.make_environment() | {"SPARK_CONF_DIR": str(tmp_path)}
+    environment = shop.make_environment() | make_small_queries_environment()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     (total,) = [line.split() for line in done.stdout.splitlines() if line.startswith("all ")]

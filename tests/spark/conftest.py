@@ -11,10 +11,11 @@ from pathlib import Path
 import brokers
 import pytest
 import shop
-from console import SMALL_QUERIES, Console, open_console
+from console import Console, open_console
 from pulsar_cluster import Namespace, create_namespace
 from pyspark.sql import SparkSession
 from spark_jars import AVRO, list_jars
+from spark_java import SMALL_QUERIES, make_small_queries_environment
 from spark_release import is_of_another
 
 from schemactl.spark import PulsarSource, ensure_java
@@ -53,11 +54,7 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.adaptive.enabled", "false")
-        # Many small queries take longer to compile than to run.
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config(map={**SMALL_QUERIES})
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder))
         .config("spark.ui.enabled", "false")
@@ -92,19 +89,11 @@ def space_without_retention(broker: brokers.Broker, tmp_path: Path) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment variables that give a new Spark the settings for small queries."""
-    settings = tmp_path_factory.mktemp("settings")
-    (settings / "spark-defaults.conf").write_text(SMALL_QUERIES)
-    return {"SPARK_CONF_DIR": str(settings)}
-
-
-@pytest.fixture(scope="session")
-def spark_console(spark_settings: dict[str, str]) -> Iterator[Console]:
+def spark_console() -> Iterator[Console]:
     """Run commands in one process, which starts Java once."""
     # Local workers use the running Python, not the one that the setting names for clusters.
     more = {"PYSPARK_PYTHON": "/nowhere/python"}
-    with open_console(shop.make_environment() | spark_settings | more) as resource:
+    with open_console(shop.make_environment() | make_small_queries_environment() | more) as resource:
         yield resource
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from console import SMALL_QUERIES
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark_jars import TABLES, list_jars
+from spark_java import SMALL_QUERIES
 
 from schemactl.codec import Codec
 from schemactl.spark import ensure_java, land
@@ -37,7 +37,7 @@ SETTINGS: Final = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
-    **dict(line.split(" ", 1) for line in SMALL_QUERIES.splitlines()),
+    **SMALL_QUERIES,
 }
 
 

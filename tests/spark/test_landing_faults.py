@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
+from spark_java import make_small_queries_environment
 from spark_release import STREAMS_OUT
 
 from schemactl.spark import land, land_stream
@@ -46,12 +47,18 @@ def test_a_worker_killed_where_nothing_is_repeated_leaves_everything_as_it_was(
 @STREAMS_OUT
 @pytest.mark.parametrize("changes", [0, 5])
 def test_a_stream_whose_driver_is_killed_while_it_commits_goes_on_and_loses_nothing(
-    spark_session: SparkSession, spark_settings: dict[str, str], tmp_path: Path, changes: int
+    spark_session: SparkSession, tmp_path: Path, changes: int
 ) -> None:
     make_messages(spark_session, 2).write.parquet(f"{tmp_path}/source")
     command = [sys.executable, "-m", "tests.spark.landing_victim", str(tmp_path), str(changes)]
     done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | spark_settings, capture_output=True, text=True, check=False, timeout=600
+        command,
+        cwd=ROOT,
+        env=os.environ | make_small_queries_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert (tmp_path / "killed").exists(), done.stderr
     assert done.returncode != 0

@@ -20,6 +20,7 @@ import pytest
 import shop
 from command import process
 from console import Console, Run
+from spark_java import make_small_queries_environment
 
 from examples.shop import messages
 from schemactl.cli import spark_land
@@ -176,9 +177,7 @@ def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]
     )
 
 
-def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
-    shop_folder: Path, run: Run, spark_settings: dict[str, str]
-) -> None:
+def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(shop_folder: Path, run: Run) -> None:
     archive = shop_folder.parent / "archive"
     for copy in range(3, 8):
         shutil.copy(archive / "1.parquet", archive / f"{copy}.parquet")
@@ -186,7 +185,7 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
     evil = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(77)\n"
     for name in {*sys.stdlib_module_names, "numpy", "pyarrow", "pyspark", "py4j", "schemactl", "google"}:
         (shop_folder / f"{name}.py").write_text(evil)
-    started = start(shop_folder, "--files-at-once", "1", "--format", "delta", **spark_settings)
+    started = start(shop_folder, "--files-at-once", "1", "--format", "delta", **make_small_queries_environment())
     # Of the first batch, which has a rejected message, the first of two commits.
     while started.poll() is None and not (shop_folder.parent / "lake_rejected/_delta_log").exists():
         time.sleep(0.05)
