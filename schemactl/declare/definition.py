@@ -445,7 +445,7 @@ class _DefinitionReader:
         if form == "proto":
             descriptor = read_json(payload.definition)
             message_name = str(descriptor.get("rootMessageTypeName", "")) if isinstance(descriptor, dict) else ""
-        declaration = replace(self.declaration, type=payload.type, payload=None, message=message_name)
+        declaration = self.declaration._replace(type=payload.type, payload=None, message=message_name)
         definition = self.definitions.read(declaration, self.rendering)
         self.problems += definition.problems
         self.paths |= definition.paths

@@ -7,9 +7,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter, itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import yaml
@@ -54,6 +55,12 @@ KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type
 _INTEGERS: Final[tuple[SchemaType, ...]] = (SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
 """The types whose byte order differs between clients."""
 
+SMALL_DOCUMENT_BYTES: Final = 1_000
+"""Size up to which read files stay cached: a declaration without a definition is small, and needed when its definition changes."""
+
+MAX_CACHED_DOCUMENTS: Final = 8_192
+"""Number of small files, and of files without their definition, that stay cached."""
+
 _KIND_KEY: Final = re.compile("[A-Za-z][A-Za-z0-9_]*")
 """The keys of kinds: names that Python and Spark can use without quotes."""
 
@@ -68,8 +75,7 @@ def is_inline(definition: str) -> bool:
     return definition.lstrip().startswith(("{", "[", '"'))
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaDeclaration:
+class SchemaDeclaration(NamedTuple):
     """The value of `schema:`, or its key or value.
 
     Attributes:
@@ -92,7 +98,7 @@ class SchemaDeclaration:
     definition_source: Source
     definition: Any = None
     references: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    properties: Mapping[str, str] = EMPTY
     encoding: str = "INLINE"
     key: SchemaDeclaration | None = None
     value: SchemaDeclaration | None = None
@@ -105,7 +111,7 @@ class SchemaDeclaration:
     def with_file_name(self, name: str) -> SchemaDeclaration:
         """Return the declaration with the import name `name` of its `.proto` definitions."""
         key, value = (half and half.with_file_name(name) for half in (self.key, self.value))
-        return replace(self, key=key, value=value, file_name=name)
+        return self._replace(key=key, value=value, file_name=name)
 
     @property
     def is_proto(self) -> bool:
@@ -133,12 +139,11 @@ class SchemaDeclaration:
                 half and half.with_default_properties(defaults if half.type is SchemaType.AVRO else EMPTY)
                 for half in (self.key, self.value)
             )
-            return replace(self, key=key, value=value)
-        return replace(self, properties={**defaults, **self.properties})
+            return self._replace(key=key, value=value)
+        return self._replace(properties={**defaults, **self.properties})
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDocument:
+class TopicDocument(NamedTuple):
     """A declared topic (its `schema` is still None, and it is without kinds), and the declarations of its definitions.
 
     Attributes:
@@ -151,9 +156,9 @@ class TopicDocument:
     topic: Topic
     schema: SchemaDeclaration | None
     source: Source
-    clients: Mapping[str, SchemaDeclaration] = field(default_factory=dict)
-    kinds: Mapping[str, SchemaDeclaration] = field(default_factory=dict)
-    readers: Mapping[str, int | Literal["latest"]] = field(default_factory=dict)
+    clients: Mapping[str, SchemaDeclaration] = MappingProxyType({})
+    kinds: Mapping[str, SchemaDeclaration] = MappingProxyType({})
+    readers: Mapping[str, int | Literal["latest"]] = MappingProxyType({})
 
     @property
     def declarations(self) -> list[SchemaDeclaration]:
@@ -167,7 +172,7 @@ class TopicDocument:
         schema = self.schema and self.schema.with_default_properties(defaults)
         clients = {name: client.with_default_properties(defaults) for name, client in self.clients.items()}
         kinds = {key: kind.with_default_properties(defaults) for key, kind in self.kinds.items()}
-        return replace(self, schema=schema, clients=clients, kinds=kinds)
+        return self._replace(schema=schema, clients=clients, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +204,7 @@ class BrokenDocument:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
+class Documents(NamedTuple):
     """The documents of one YAML file without problems, and all problems of the file.
 
     Attributes:
@@ -217,7 +221,8 @@ class Documents:
 
 def read_documents(path: str, data: bytes) -> Documents:
     """Read the YAML file `path` with the content `data`. The result depends only on these two."""
-    return _read_with_known_frame(path, data) or _read_file(path, data)
+    read = _read_small_file if len(data) <= SMALL_DOCUMENT_BYTES else _read_file
+    return _read_with_known_frame(path, data) or read(path, data)
 
 
 def _read_file(path: str, data: bytes) -> Documents:
@@ -284,11 +289,11 @@ def _read_with_known_frame(path: str, data: bytes) -> Documents | None:
     document = _read_frame(path, data[:block_start], indent) if is_inline(definition) else None
     if document is None or document.schema is None:
         return None
-    schema = replace(document.schema, text=YamlText(path, data), definition=definition)
+    schema = document.schema._replace(text=YamlText(path, data), definition=definition)
     return Documents(path, (TopicDocument(document.topic, schema, document.source),))
 
 
-@lru_cache(8_192)
+@lru_cache(MAX_CACHED_DOCUMENTS)
 def _read_frame(path: str, head: bytes, indent: int) -> TopicDocument | None:
     """Read a file that begins with `head` and ends with _STAND_IN; return None if that is not the definition of its only document."""
     if _STAND_IN.rstrip() in head:
@@ -299,6 +304,10 @@ def _read_frame(path: str, head: bytes, indent: int) -> TopicDocument | None:
     if not isinstance(document, TopicDocument) or document.schema is None or document.clients or document.kinds:
         return None
     return document if document.schema.definition == _STAND_IN.decode() else None
+
+
+# A first check reads each declaration twice: in the history, and in the working tree.
+_read_small_file = lru_cache(MAX_CACHED_DOCUMENTS)(_read_file)
 
 
 def _group_by_document(
@@ -597,8 +606,7 @@ def _build_document(shape: Any, document: YamlDocument, text: YamlText, number: 
             client_source = locate_node(
                 escape_path(text.path), find_node(document.node, ("clients", str(index), "schema"))
             )
-            client_definitions[client.name] = replace(
-                declaration,
+            client_definitions[client.name] = declaration._replace(
                 parts=("clients", str(index)),
                 source=client_source,
                 definition_source=client_source,

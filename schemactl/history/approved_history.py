@@ -46,11 +46,11 @@ from schemactl.core.project import Project, ProtoRendering, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion, edit_again, locate_again
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import DefinitionFileCache, Definitions
-from schemactl.declare.document import SchemaDeclaration, TopicDocument, read_documents
+from schemactl.declare.document import MAX_CACHED_DOCUMENTS, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, WorktreeFiles, read_bytes
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients, topic_from_values
-from schemactl.declare.references import folders_above, is_folder
+from schemactl.declare.references import is_folder
 from schemactl.declare.waivers import read_waivers
 from schemactl.formats import assign_kinds
 from schemactl.history.cache import DeclarationRow, HistoryState, StateRow, VersionRow
@@ -67,7 +67,6 @@ from schemactl.history.saved_definitions import Key, SavedDefinitions
 from schemactl.history.sparse_checkout import find_omitted_files
 from schemactl.history.store import Store
 from schemactl.history.versions import (
-    MAX_CACHED_DOCUMENTS,
     Derivation,
     Progress,
     StepFiles,
@@ -359,7 +358,7 @@ class History:
                         schemas.add(declaration.schema_id)
                     else:
                         namespaces.add(declaration.name)
-                schemas.update(*(state.find_users(used_path) for used_path in (path, *folders_above(path))))
+                schemas |= state.find_users(path)
         if with_namespaces and namespaces:
             schemas |= {
                 schema_id for schema_id, _ in self.state.list_topics() if schema_id.rpartition("/")[0] in namespaces
@@ -422,7 +421,7 @@ class History:
         return path.endswith(SUFFIXES) and (
             any(path in target.overlays for target in self.project.targets.values())
             or in_roots(path, self.project)
-            or any(map(self.state.find_users, (path, *folders_above(path))))
+            or bool(self.state.find_users(path))
         )
 
     def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
@@ -843,7 +842,8 @@ class DefinitionLoader:
     def read_ahead(self, schemas: Iterable[str]) -> None:
         """Read the contents of all files of topics (tenant/namespace/topic) at once, when many of their versions are read."""
         with self._lock:
-            paths = set()
+            # Every definition depends on the settings of the project file.
+            paths = {self._project.path}
             for schema_id in schemas:
                 self._read_counts[schema_id] = _FEW_VERSIONS
                 paths |= {

@@ -20,6 +20,7 @@ from schemactl.core.names import DOMAINS
 from schemactl.core.policies import Policies
 from schemactl.core.schema import EMPTY, Commit
 from schemactl.declare.files import Kind
+from schemactl.declare.references import folders_above
 from schemactl.history.commit_files import Entry
 from schemactl.history.store import Store
 
@@ -351,9 +352,13 @@ class HistoryState:
         }
 
     def find_users(self, path: str) -> set[str]:
-        """Return the schemas whose definition includes `path`."""
-        linked = self._list_linked(_MADE_OF, path)
-        return {schema_id for schema_id in linked if path in self.list_definition_files(schema_id)} if linked else set()
+        """Return the schemas whose definition includes the file at `path` or a folder above it."""
+        return {
+            schema_id
+            for name in (path, *folders_above(path))
+            for schema_id in self._list_linked(_MADE_OF, name)
+            if name in self.list_definition_files(schema_id)
+        }
 
     def find_last_policies(self, name: str) -> Policies:
         """Return all policies that were ever declared for a namespace or topic, with their last values."""

@@ -28,6 +28,8 @@ VARIABLES = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_LITERAL_PATHSPECS": "1",
+    # Otherwise `git log` writes each commit to a pipe by itself.
+    "GIT_FLUSH": "0",
 }
 """Variables for every command except a fetch, in addition to the caller's environment."""
 

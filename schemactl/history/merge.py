@@ -20,7 +20,7 @@ from schemactl.declare.definition import Definitions, Include
 from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reader import Declared, find_kind_problems, in_roots, with_kinds
-from schemactl.declare.references import folders_above, is_folder, select_dependencies, written_out
+from schemactl.declare.references import is_folder, select_dependencies, written_out
 from schemactl.history.approved_history import History, is_approved_tip, read_history, resolve_approved_ref
 from schemactl.history.cache import HistoryState
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, HashedFiles, blob_id
@@ -480,7 +480,7 @@ class OwnOrApprovedFiles:
             for declaration in self._approved.list_declarations_in(path):
                 if declaration.schema_id:
                     used_paths.setdefault(TopicName.parse(declaration.name), set()).add(path)
-            for schema_id in set().union(*map(self._approved.find_users, (path, *folders_above(path)))):
+            for schema_id in self._approved.find_users(path):
                 for declaration in self._approved.list_declarations_of(schema_id):
                     paths = used_paths.setdefault(TopicName.parse(declaration.name), set())
                     paths.update({path, declaration.path})

@@ -38,7 +38,14 @@ from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, MAX_DEPTH, Commit, SchemaType
 from schemactl.core.wording import format_count
 from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
-from schemactl.declare.document import Documents, SchemaDeclaration, TopicDocument, read_documents
+from schemactl.declare.document import (
+    MAX_CACHED_DOCUMENTS,
+    SMALL_DOCUMENT_BYTES,
+    Documents,
+    SchemaDeclaration,
+    TopicDocument,
+    read_documents,
+)
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
     PROTO_SUFFIX,
@@ -51,7 +58,7 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.project import PROJECT_FILE, read_history_settings, read_project
 from schemactl.declare.reader import find_kind_problems, in_roots, is_compiled, read_clients
-from schemactl.declare.references import files_of, folder_of, folders_above, is_pattern, select_dependencies
+from schemactl.declare.references import files_of, folder_of, is_pattern, select_dependencies
 from schemactl.declare.source_location import JsonText
 from schemactl.declare.strict_json import read_json
 from schemactl.formats import get_record_name
@@ -69,11 +76,6 @@ from schemactl.history.cache import (
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, create_entry, get_content
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store
-
-MAX_CACHED_DOCUMENTS: Final = 8_192
-
-_SMALL_DOCUMENT_BYTES: Final = 1_000
-"""Size up to which parsed files stay cached: a declaration without a definition is small, and needed when its definition changes."""
 
 _GROUP_COMMITS: Final = 100
 """Number of commits whose files are requested from git at once."""
@@ -500,7 +502,7 @@ class CommitRecorder:
                     declared |= self._read_declarations(path, old_entries.get(path))
                 if self._writer.record_part(RecordedPart(index + 1)):
                     on_save()
-            using |= _list_users(earlier, path)
+            using |= earlier.find_users(path)
 
         # Definitions of the changed schemas
         path_set = {*changed_paths}
@@ -533,7 +535,7 @@ class CommitRecorder:
     def _is_needed(self, path: str) -> bool:
         """Return whether the content at `path` will be read, as far as that is known before it is fetched."""
         is_declared = self._is_in_roots(path) or path == self._project.path
-        return is_declared or (path.endswith(SUFFIXES) and bool(_list_users(self._writer, path)))
+        return is_declared or (path.endswith(SUFFIXES) and bool(self._writer.find_users(path)))
 
     def _check_moved_projects(self, commit: Commit, old_entries: dict[str, Entry | None]) -> None:
         """Check the roots of project files that `commit` deleted when it added this one, as a move of the folder does."""
@@ -623,7 +625,7 @@ class CommitRecorder:
         except DeclarationError as error:
             return Documents(path, (), error.problems)
         documents = read_documents(path, data)
-        if len(data) <= _SMALL_DOCUMENT_BYTES:
+        if len(data) <= SMALL_DOCUMENT_BYTES:
             self._documents[key] = documents
             if len(self._documents) > MAX_CACHED_DOCUMENTS:
                 del self._documents[next(iter(self._documents))]
@@ -761,14 +763,6 @@ def read_include_at(repository: Repository, state: HistoryState, project: Projec
 
 
 _read_settings = lru_cache(_MAX_CACHED_SETTINGS)(read_history_settings)
-
-
-def _list_users(state: HistoryState, path: str) -> set[str]:
-    """Return the schemas whose definition includes `path` or a folder above it."""
-    users = state.find_users(path)
-    for folder in folders_above(path):
-        users |= state.find_users(folder)
-    return users
 
 
 def has_schema_file(change: ChangedFile) -> bool:
