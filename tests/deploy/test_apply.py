@@ -36,7 +36,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.catalog import Catalog, Namespace
 from schemactl.core.errors import PartlyApplied, RegistryError, SchemactlError, StalePlan
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
@@ -123,27 +123,89 @@ def test_a_plan_cannot_be_applied_twice(registry: EmbeddedRegistry) -> None:
         apply_plan(plan, registry)
 
 
-def test_a_failure_leaves_the_rest_to_the_next_apply(open_disturbed: Disturb) -> None:
-    registry = open_disturbed(3, fail)
-    plan = plan_for(registry, TARGET)
-    result = apply_plan(plan, registry)
-    assert isinstance(result.failure, RegistryError)
-    (number,) = result.failures
-    failed = plan.steps[number - 1]
-    assert isinstance(failed, RegisterVersion)
-    assert {step.name for _, step in result.remaining_steps} == {failed.name}
-    other, versions_of_it = (ORDERS, [A, B, C]) if failed.name == REFUNDS else (REFUNDS, [A, B])
-    assert read_definitions(registry, other) == versions_of_it
-    carry_out(registry, TARGET)
-    assert (read_definitions(registry, ORDERS), read_definitions(registry, REFUNDS)) == ([A, B, C], [A, B])
+class Haunted(EmbeddedRegistry):
+    """A registry that shows the schemas of a deleted namespace after it was created again."""
+
+    def create_namespace(self, name: NamespaceName) -> None:
+        super().create_namespace(name)
+        if self.get_schema(ORDERS) is None:
+            self.put_schema(ORDERS, B)
 
 
-def test_an_interrupt_is_a_failure_like_others(open_disturbed: Disturb) -> None:
-    registry = open_disturbed(2, raise_interrupt)
-    result = apply_plan(plan_for(registry, TARGET), registry)
-    assert isinstance(result.failure, SchemactlError)
-    assert result.failure.message == "interrupted"
-    assert read_definitions(registry, ORDERS) == [A]
+class Deaf(EmbeddedRegistry):
+    """Stores what is uploaded, and its answers never arrive."""
+
+    def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
+        super().put_schema(topic, info)
+        raise RegistryError("the connection was lost")
+
+
+def garble(info: SchemaInfo) -> SchemaInfo:
+    return replace(info, schema=info.schema.replace(b"Order", b"Ordre"))
+
+
+class Garbling(EmbeddedRegistry):
+    """Stores other content than is uploaded."""
+
+    def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
+        return super().put_schema(topic, garble(info))
+
+
+Definitions = tuple[list[SchemaInfo], list[SchemaInfo]]
+FOREIGN = record(ID, {"name": "own", "type": "string", "default": ""})
+GARBLED = [garble(A), garble(B), garble(C)]
+OTHER_NUMBER = (
+    "{}: the registry gave Git's v{} the number {} where {} was expected: "
+    "another client is writing to it, or it has schemas of an earlier namespace of this name"
+)
+FAULTS = {
+    "a request fails": (
+        lambda: Disturbed(3, fail), (RegistryError, "the connection was lost"), {ORDERS},
+        ([A, B], [A, B]), ([A, B, C], [A, B]),
+    ),
+    "an interrupt is a failure like others": (
+        lambda: Disturbed(2, raise_interrupt), (SchemactlError, "interrupted"), {ORDERS, REFUNDS},
+        ([A], []), ([A, B, C], [A, B]),
+    ),
+    "an upload gets another number than expected": (
+        lambda: Disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, FOREIGN)),
+        (RegistryError, OTHER_NUMBER.format(ORDERS, 1, 2, 1)), {ORDERS},
+        ([A, FOREIGN, B], [A, B]), ([A, FOREIGN, B, C], [A, B]),
+    ),
+    "schemas appear with their namespace, which the next plan includes": (
+        lambda: Haunted(":memory:"), (RegistryError, OTHER_NUMBER.format(ORDERS, 0, 1, 0)), {ORDERS},
+        ([B, A], [A, B]), ([B, A, C], [A, B]),
+    ),
+    "an upload whose answer was lost counts as done": (
+        lambda: Deaf(":memory:"), None, set(), ([A, B, C], [A, B]), ([A, B, C], [A, B]),
+    ),
+    "other content is read back": (
+        lambda: Garbling(":memory:"),
+        (RegistryError, f"{ORDERS}: v0 has other content in the registry than was uploaded"), {ORDERS, REFUNDS},
+        (GARBLED, GARBLED[:2]), (GARBLED, GARBLED[:2]),
+    ),
+}  # fmt: skip
+"""Registries with a fault; and of an apply of `TARGET`: its failure, the topics with remaining steps, and the definitions of orders and
+refunds after it and after the next apply."""
+
+
+@pytest.mark.parametrize(
+    ("open_registry", "failure", "remaining", "versions", "next_versions"), FAULTS.values(), ids=FAULTS
+)
+def test_a_failure_leaves_the_rest_to_the_next_apply(
+    open_registry: Callable[[], EmbeddedRegistry],
+    failure: tuple[type[SchemactlError], str] | None,
+    remaining: set[TopicName],
+    versions: Definitions,
+    next_versions: Definitions,
+) -> None:
+    with closing(open_registry()) as registry:
+        result = apply_plan(plan_for(registry, TARGET), registry, parallel=1)
+        assert (result.failure and (type(result.failure), result.failure.message)) == failure
+        assert {step.name for _, step in result.remaining_steps} == remaining
+        assert (read_definitions(registry, ORDERS), read_definitions(registry, REFUNDS)) == versions
+        carry_out(registry, TARGET)
+        assert (read_definitions(registry, ORDERS), read_definitions(registry, REFUNDS)) == next_versions
 
 
 def test_an_interrupt_before_the_first_step_is_one(open_disturbed: Disturb) -> None:
@@ -207,63 +269,6 @@ def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_app
         registry.connected = True
         carry_out(registry, REPLAYED)
         assert registry.strategy(ORDERS) is S.FULL
-
-
-def test_another_number_than_expected_stops_the_topic(open_disturbed: Disturb) -> None:
-    foreign = record(ID, {"name": "own", "type": "string", "default": ""})
-    registry = open_disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, foreign))
-    result = apply_plan(plan_for(registry, TARGET), registry, parallel=1)
-    assert result.failure is not None
-    assert "gave Git's v1 the number 2 where 1 was expected" in result.failure.message
-    assert read_definitions(registry, ORDERS) == [A, foreign, B]
-    assert read_definitions(registry, REFUNDS) == [A, B]
-
-
-def test_an_upload_whose_answer_was_lost_counts_as_done() -> None:
-    class Deaf(EmbeddedRegistry):
-        """Stores what is uploaded, and its answers never arrive."""
-
-        def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
-            super().put_schema(topic, info)
-            raise RegistryError("the connection was lost")
-
-    with closing(Deaf(":memory:")) as registry:
-        carry_out(registry, TARGET)
-        assert read_definitions(registry, ORDERS) == [A, B, C]
-
-
-def test_schemas_that_appear_with_their_namespace_stop_the_apply() -> None:
-    class Haunted(EmbeddedRegistry):
-        """A registry that shows the schemas of a deleted namespace after it was created again."""
-
-        def create_namespace(self, name: NamespaceName) -> None:
-            super().create_namespace(name)
-            if self.get_schema(ORDERS) is None:
-                self.put_schema(ORDERS, B)
-
-    with closing(Haunted(":memory:")) as registry:
-        result = apply_plan(plan_for(registry, TARGET), registry)
-        assert result.failure is not None
-        assert f"{ORDERS}: the registry gave Git's v0 the number 1 where 0 was expected" in result.failure.message
-        assert (
-            "another client is writing to it, or it has schemas of an earlier namespace of this name"
-            in result.failure.message
-        )
-        assert read_definitions(registry, ORDERS) == [B, A]
-        # A change that the next plan includes does not stop it.
-        carry_out(registry, TARGET)
-        assert read_definitions(registry, ORDERS) == [B, A, C]
-
-
-def test_another_content_read_back_stops_the_apply() -> None:
-    class Garbling(EmbeddedRegistry):
-        def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
-            return super().put_schema(topic, replace(info, schema=info.schema.replace(b"Order", b"Ordre")))
-
-    with closing(Garbling(":memory:")) as registry:
-        result = apply_plan(plan_for(registry, TARGET), registry)
-    assert result.failure is not None
-    assert "v0 has other content in the registry than was uploaded" in result.failure.message
 
 
 def test_a_deletion_that_was_done_meanwhile_is_not_done_twice(open_disturbed: Disturb) -> None:
@@ -608,14 +613,6 @@ FIRST_TOPIC = TOPICS[0]
 OPEN = Policies(S.ALWAYS_COMPATIBLE)
 
 
-def make_relaxing_catalog(**more: Topic) -> Catalog:
-    """Make the next approved catalog: sales becomes less strict, and orders has a definition that every release rejects."""
-    stuck = make_topic(FIRST_TOPIC, A, SchemaInfo(A.type, b"{"))
-    return Catalog(
-        {SALES: Namespace(SALES, OPEN)}, {FIRST_TOPIC: stuck, **{topic.name: topic for topic in more.values()}}
-    )
-
-
 @pytest.fixture
 def strict_registry() -> Iterator[EmbeddedRegistry]:
     """Sales is FULL, and holds the first version of two topics."""
@@ -625,42 +622,46 @@ def strict_registry() -> Iterator[EmbeddedRegistry]:
         yield registry
 
 
-def test_no_namespace_becomes_less_strict_for_a_topic_that_is_left_out(strict_registry: EmbeddedRegistry) -> None:
-    plan = plan_for(strict_registry, make_relaxing_catalog(other=make_topic(TOPICS[1], A, NEEDS)))
-    assert plan.steps == ()
-    reasons = {refusal.name: refusal.message for refusal in plan.refusals}
-    assert reasons.keys() == {SALES, *TOPICS[:2]}
-    assert reasons[SALES] == (
-        f"keeps its policies: the new ones would accept more schemas or clients on {FIRST_TOPIC}, which the plan skips"
-    )
-    assert reasons[TOPICS[1]].startswith("needs the new policies of shop/sales, which the plan skips. ")
-
-
-def test_what_needs_no_new_policy_is_applied_all_the_same(strict_registry: EmbeddedRegistry) -> None:
-    result = apply_plan(
-        plan_for(strict_registry, make_relaxing_catalog(other=make_topic(TOPICS[1], A, B))), strict_registry
-    )
-    assert result.failure is None
-    assert read_definitions(strict_registry, TOPICS[1]) == [A, B]
-    assert strict_registry.strategy(FIRST_TOPIC) is S.FULL
+LEFT_OUT_REASON = (
+    f"keeps its policies: the new ones would accept more schemas or clients on {FIRST_TOPIC}, which the plan skips"
+)
+WAITING_REASON = "needs the new policies of shop/sales, which the plan skips"
 
 
 @pytest.mark.parametrize(
-    "stricter", [Policies(S.FULL_TRANSITIVE), Policies(is_allow_auto_update_schema=False)], ids=str
+    ("policies", "other_versions", "own_strategy", "steps", "refusals", "strategy"),
+    [
+        (OPEN, [A, NEEDS], None, set(), {SALES: LEFT_OUT_REASON, TOPICS[1]: WAITING_REASON}, S.FULL),
+        (OPEN, [A, B], None, {TOPICS[1]}, {SALES: LEFT_OUT_REASON}, S.FULL),
+        (OPEN, [A, NEEDS], S.FULL, {SALES, TOPICS[1]}, {}, S.FULL),
+        (Policies(S.FULL_TRANSITIVE), [A], None, {SALES}, {}, S.FULL_TRANSITIVE),
+        (Policies(is_allow_auto_update_schema=False), [A], None, {SALES}, {}, S.FULL),
+    ],
 )
-def test_a_namespace_becomes_stricter_for_it(strict_registry: EmbeddedRegistry, stricter: Policies) -> None:
-    catalog = make_relaxing_catalog()
-    catalog = replace(catalog, namespaces={SALES: Namespace(SALES, stricter)})
-    plan = plan_for(strict_registry, catalog)
-    assert [step.name for step in plan.steps] == [SALES]
-    assert {refusal.name for refusal in plan.refusals} == {FIRST_TOPIC}
-
-
-def test_a_topic_with_a_strategy_of_its_own_is_not_concerned(strict_registry: EmbeddedRegistry) -> None:
-    strict_registry.set_topic_policies(FIRST_TOPIC, Policies(S.FULL))
-    plan = plan_for(strict_registry, make_relaxing_catalog(other=make_topic(TOPICS[1], A, NEEDS)))
-    assert {step.name for step in plan.steps} == {SALES, TOPICS[1]}
-    assert {refusal.name for refusal in plan.refusals} == {FIRST_TOPIC}
+def test_no_namespace_becomes_less_strict_for_a_topic_that_is_left_out(
+    strict_registry: EmbeddedRegistry,
+    policies: Policies,
+    other_versions: list[SchemaInfo],
+    own_strategy: S | None,
+    steps: set[NamespaceName | TopicName],
+    refusals: dict[NamespaceName | TopicName, str],
+    strategy: S,
+) -> None:
+    """The first topic is left out, because every release rejects its definition."""
+    if own_strategy:
+        strict_registry.set_topic_policies(FIRST_TOPIC, Policies(own_strategy))
+    topics = {
+        FIRST_TOPIC: make_topic(FIRST_TOPIC, A, SchemaInfo(A.type, b"{")),
+        TOPICS[1]: make_topic(TOPICS[1], *other_versions),
+    }
+    plan = plan_for(strict_registry, Catalog({SALES: Namespace(SALES, policies)}, topics))
+    assert {step.name for step in plan.steps} == steps
+    reasons = {refusal.name: refusal.message.partition(". ")[0] for refusal in plan.refusals}
+    del reasons[FIRST_TOPIC]
+    assert reasons == refusals
+    assert apply_plan(plan, strict_registry).failure is None
+    assert strict_registry.strategy(FIRST_TOPIC) is strategy
+    assert read_definitions(strict_registry, TOPICS[1]) == (other_versions if TOPICS[1] in steps else [A])
 
 
 def test_a_namespace_that_only_a_topic_left_out_needs_is_not_created() -> None:
