@@ -22,7 +22,9 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.interface import RELAXED_FROM, UPDATES_OFF_FOR, Registry, RelaxedTopic, Relaxing, Scope
+from schemactl.registry.interface import RELAXED_FROM, UPDATES_OFF_FOR, Registry, RelaxedTopic, Scope
+from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 S = CompatibilityStrategy
@@ -45,7 +47,7 @@ def topic(registry: Registry, name: TopicName) -> Topic | None:
     return registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
 
 
-def existing(registry: Registry, name: TopicName) -> Topic:
+def require_topic(registry: Registry, name: TopicName) -> Topic:
     entry = topic(registry, name)
     assert entry
     return entry
@@ -66,19 +68,31 @@ class OtherClient:
         if isinstance(self._registry, EmbeddedRegistry):
             self._registry.delete_namespace(name)
         else:
-            self._send("DELETE", f"namespaces/{name}")
+            self._change("DELETE", f"namespaces/{name}")
 
     def set_auto_update_strategy(self, name: NamespaceName, strategy: S | None) -> None:
         if isinstance(self._registry, EmbeddedRegistry):
             self._registry.set_auto_update_strategy(name, strategy)
         else:
             words = {None: None, S.FORWARD: "Forward"}
-            self._send("PUT", f"namespaces/{name}/schemaAutoUpdateCompatibilityStrategy", words[strategy])
+            self._change("PUT", f"namespaces/{name}/schemaAutoUpdateCompatibilityStrategy", words[strategy])
 
-    def _send(self, method: str, path: str, body: str | None = None) -> None:
-        assert isinstance(self._registry, PulsarRegistry)
-        reply = self._registry._connection.send(method, path, body)
-        assert reply.is_success, reply
+    def set_property(self, name: NamespaceName | TopicName, key: str, value: str) -> None:
+        if not isinstance(self._registry, EmbeddedRegistry):
+            path = (
+                f"persistent/{name.namespace_name}/{name.topic}"
+                if isinstance(name, TopicName)
+                else f"namespaces/{name}"
+            )
+            self._change("PUT", f"{path}/properties", {key: value})
+        elif isinstance(name, TopicName):
+            self._registry.set_topic_properties(name, {key: value})
+        else:
+            self._registry.set_namespace_properties(name, {key: value})
+
+    def _change(self, method: str, path: str, body: object = None) -> None:
+        with closing(AdminConnection(self._registry.url, Credentials())) as connection:
+            connection.change(method, path, body)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +167,7 @@ def test_an_old_text_returns_its_number_and_latest_stays(registry: Registry, ord
     registry.put_schema(orders, record(ID))
     registry.put_schema(orders, record(ID, NOTE))
     assert registry.put_schema(orders, record(ID)) == 0
-    assert existing(registry, orders).schema == record(ID, NOTE)
+    assert require_topic(registry, orders).schema == record(ID, NOTE)
 
 
 def test_doc_and_properties_are_not_stored_again(registry: Registry, orders: TopicName) -> None:
@@ -191,7 +205,7 @@ def test_a_bad_default_is_accepted_first_and_wedges_the_topic(registry: Registry
 def test_a_tombstone_takes_a_number_and_hides_what_is_older(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record(ID))
     assert registry.delete_schema(orders) == 1
-    entry = existing(registry, orders)
+    entry = require_topic(registry, orders)
     assert entry.schema is None
     assert get_live_versions(entry.versions) == ()
     assert [version.number for version in entry.versions] == [0, 1]
@@ -231,9 +245,9 @@ def test_deleting_a_topic_that_is_not_there_drops_its_schema(registry: Registry,
 
 def test_an_upload_needs_no_topic_and_makes_none(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record(ID))
-    assert existing(registry, orders).deleted
+    assert require_topic(registry, orders).deleted
     registry.create_topic(orders, None)
-    assert (existing(registry, orders).deleted, existing(registry, orders).schema) == (False, record(ID))
+    assert (require_topic(registry, orders).deleted, require_topic(registry, orders).schema) == (False, record(ID))
 
 
 def test_an_upload_needs_the_namespace(registry: Registry, orders: TopicName) -> None:
@@ -426,7 +440,7 @@ def test_partitions_only_grow(registry: Registry, orders: TopicName) -> None:
     registry.create_topic(single, None)
     with pytest.raises(RegistryError, match="is not partitioned and cannot have 2"):
         registry.grow_partitions(single, 2)
-    assert existing(registry, orders).partitions == 6
+    assert require_topic(registry, orders).partitions == 6
 
 
 def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Registry, orders: TopicName) -> None:
@@ -440,53 +454,53 @@ def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Registr
         S.ALWAYS_COMPATIBLE,
         RelaxedTopic(S.FULL, accepts_all=True, updates_off=True),
     )
-    assert updates(registry, orders) == (False, orders)
+    assert read_updates(registry, orders) == (False, orders)
     assert registry.put_schema(orders, record(ID, NEEDED)) == 1
     registry.restore(orders)
     registry.restore(orders)
     assert (registry.strategy(orders), registry.find_relaxed_topic(orders)) == (S.FULL, None)
-    assert updates(registry, orders) == (True, None)
+    assert read_updates(registry, orders) == (True, None)
 
 
-def updates(registry: Registry, orders: TopicName) -> tuple[bool | None, TopicName | None]:
+def read_updates(registry: Registry, orders: TopicName) -> tuple[bool | None, TopicName | None]:
     """Return whether clients may register schemas, and the relaxed topic for which they may not."""
     space = orders.namespace_name
     policies = registry.read(Scope(frozenset({space}), frozenset())).namespaces[space].policies
     return policies.is_allow_auto_update_schema, registry.updates_off_for(space)
 
 
-def test_marks_that_apply_did_not_write_are_an_error(registry: Registry, orders: TopicName) -> None:
-    assert isinstance(registry, Relaxing)
+def test_marks_that_apply_did_not_write_are_an_error(
+    registry: Registry, other_client: OtherClient, orders: TopicName
+) -> None:
     registry.create_topic(orders, None)
+    registry.set_topic_policies(orders, Policies(S.ALWAYS_COMPATIBLE))
+    other_client.set_property(orders, RELAXED_FROM, "NOPE")
+    with pytest.raises(RegistryError, match="is not a compatibility strategy: 'NOPE'"):
+        registry.find_relaxed_topic(orders)
     space = orders.namespace_name
     registry.set_namespace_policies(space, Policies(is_allow_auto_update_schema=False))
     for text in ("orders", "persistent://else/where/orders"):
-        registry._set_property(space, UPDATES_OFF_FOR, text)
+        other_client.set_property(space, UPDATES_OFF_FOR, text)
         with pytest.raises(RegistryError, match="is not a topic of the namespace"):
             registry.updates_off_for(space)
-    registry._set_property(space, UPDATES_OFF_FOR, None)
-    registry.set_topic_policies(orders, Policies(S.ALWAYS_COMPATIBLE))
-    registry._set_property(orders, RELAXED_FROM, "NOPE")
-    with pytest.raises(RegistryError, match="is not a compatibility strategy: 'NOPE'"):
-        registry.find_relaxed_topic(orders)
 
 
 def test_automatic_updates_that_were_off_stay_off(registry: Registry, orders: TopicName) -> None:
     registry.create_topic(orders, None)
     registry.set_namespace_policies(orders.namespace_name, Policies(is_allow_auto_update_schema=False))
     registry.relax(orders)
-    assert updates(registry, orders) == (False, None)
+    assert read_updates(registry, orders) == (False, None)
     registry.restore(orders)
-    assert (registry.find_relaxed_topic(orders), updates(registry, orders)) == (None, (False, None))
+    assert (registry.find_relaxed_topic(orders), read_updates(registry, orders)) == (None, (False, None))
 
 
 def test_properties_and_times_are_kept(registry: Registry, orders: TopicName) -> None:
     start_ms = time.time() * 1000
     registry.put_schema(orders, record(ID, owner="Bestellungen ✓"))
-    first = existing(registry, orders)
+    first = require_topic(registry, orders)
     registry.put_schema(orders, record(ID, NOTE))
     registry.put_schema(orders, record(ID))
-    entry = existing(registry, orders)
+    entry = require_topic(registry, orders)
     assert entry.versions[0] == first.versions[0]
     assert entry.versions[0].info == record(ID, owner="Bestellungen ✓")
     times_ms = [version.timestamp_ms for version in entry.versions]

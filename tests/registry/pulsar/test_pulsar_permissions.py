@@ -17,6 +17,7 @@ from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Polic
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.broker
@@ -30,16 +31,16 @@ def strict(request: pytest.FixtureRequest) -> brokers.Broker:
     return brokers.start_broker(request.param)
 
 
+def make_credentials(role: str, tmp_path: Path) -> Credentials:
+    (tmp_path / role).write_text(brokers.make_token(role))
+    return Credentials.from_target({"token_file": role}, tmp_path)
+
+
 def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegistry:
-    path = tmp_path / role
-    path.write_text(brokers.make_token(role))
     # Where the broker cannot be asked for its settings, these stand for them.
     defaults = BrokerDefaults(S.FORWARD_TRANSITIVE, is_allow_auto_update_schema=False)
     return PulsarRegistry(
-        strict.url,
-        credentials=Credentials.from_target({"token_file": role}, tmp_path),
-        defaults=defaults,
-        waits=brokers.NO_CLIENTS,
+        strict.url, credentials=make_credentials(role, tmp_path), defaults=defaults, waits=brokers.NO_CLIENTS
     )
 
 
@@ -52,16 +53,11 @@ def tenant(strict: brokers.Broker, tmp_path: Path) -> str:
 
 def permit(strict: brokers.Broker, name: str, tmp_path: Path) -> None:
     """Make a tenant that the role `boss` administers; `prod` may produce to its namespace `sales`, `cons` may consume."""
-    admin = registry_of(strict, "admin", tmp_path)
-    send = admin._connection.send
-    replies = [
-        send("PUT", f"tenants/{name}", {"adminRoles": ["boss"], "allowedClusters": ["standalone"]}),
-        send("PUT", f"namespaces/{name}/sales"),
-        send("POST", f"namespaces/{name}/sales/permissions/prod", ["produce"]),
-        send("POST", f"namespaces/{name}/sales/permissions/cons", ["consume"]),
-    ]
-    admin.close()
-    assert all(reply.is_success for reply in replies)
+    with closing(AdminConnection(strict.url, make_credentials("admin", tmp_path))) as admin:
+        admin.change("PUT", f"tenants/{name}", {"adminRoles": ["boss"], "allowedClusters": ["standalone"]})
+        admin.change("PUT", f"namespaces/{name}/sales")
+        admin.change("POST", f"namespaces/{name}/sales/permissions/prod", ["produce"])
+        admin.change("POST", f"namespaces/{name}/sales/permissions/cons", ["consume"])
 
 
 def test_a_tenants_administrator_makes_no_tenants(strict: brokers.Broker, tenant: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from command import schemactl
 from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scratch import Scratch
-from scripted import Response, respond_json, serve
+from scripted import Request, Response, respond_json, serve
 
 from schemactl.core.errors import RegistryError
 from schemactl.registry.pulsar.credentials import Bearer, Credentials, is_private
@@ -77,13 +77,19 @@ def test_a_token_for_another_machine_needs_https(
 
 
 def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> None:
-    # Even where the project file names that host.
+    def answer(request: Request) -> Response:
+        # Even if the cluster lists that host.
+        if request.path == "/brokers":
+            return respond_json(["broker.example:8080"])
+        return Response(307, headers={"Location": "http://broker.example:8080/admin/v2/clusters"})
+
     credentials = Credentials.from_target({"token_env": "SECRET"}, tmp_path)
-    answer = Response(307, headers={"Location": "http://broker.example:8080/admin/v2/clusters"})
-    with serve(lambda _: answer) as server, closing(AdminConnection(server.url, credentials)) as connection:
-        connection._cluster.add(("broker.example", 8080))
-        with pytest.raises(RegistryError, match=r"to http://broker\.example:8080, and a token is sent"):
-            connection.get("clusters", [str])
+    with (
+        serve(answer) as server,
+        closing(AdminConnection(server.url, credentials)) as connection,
+        pytest.raises(RegistryError, match=r"to http://broker\.example:8080, and a token is sent"),
+    ):
+        connection.get("clusters", [str])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,7 @@ def test_from_an_issuer_with_https_the_secret_goes_to_no_other(tmp_path: Path, e
             bearer = bearer_of({**oauth2(issuer.url), "ca_file": "ca.pem"}, tmp_path)
             with pytest.raises(RegistryError, match="a secret is sent over http only"):
                 bearer.get_token()
-            assert [one.method for one in issuer.requests] == ["GET"]
+            assert [request.method for request in issuer.requests] == ["GET"]
         assert open_one.requests == []
 
 

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import brokers
 import pytest
+from faulty import forward
 from pulsar_histories import record
 from scripted import Request, Response, respond_json, serve
 
@@ -24,9 +24,9 @@ from schemactl.deploy.planner import make_plan
 from schemactl.deploy.registry_state import read_registry_state
 from schemactl.deploy.target_catalog import find_scope
 from schemactl.registry.interface import Scope
-from schemactl.registry.pulsar.http import WaitTimes
+from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.http import AdminConnection, WaitTimes
 from schemactl.registry.pulsar.registry import PulsarRegistry
-from schemactl.registry.pulsar.responses import Reply
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")
@@ -126,23 +126,16 @@ def test_schema_that_would_lock_a_topic_or_lose_its_halves_is_not_uploaded() -> 
         assert server.requests == []
 
 
-def test_a_topic_that_is_not_there_is_never_deleted(registry: PulsarRegistry) -> None:
+def test_a_topic_that_is_not_there_is_never_deleted(broker: brokers.Broker) -> None:
     tenant = brokers.new_tenant()
-    space = NamespaceName(tenant, "sales")
-    registry.create_namespace(space)
     orders = TopicName(tenant, "sales", "orders")
-    sent: list[str] = []
-    send = registry._connection.send
-
-    def noted(method: str, path: str, body: object = None) -> object:
-        sent.append(f"{method} {path.partition('/')[0]}")
-        return send(method, path, body)
-
-    registry.put_schema(orders, record(0))
-    registry._connection.send = noted  # type: ignore[method-assign, assignment]
-    registry.delete_topic(orders)
-    assert [one for one in sent if one.startswith("DELETE")] == ["DELETE schemas"]
-    assert registry.read(Scope(frozenset(), frozenset({orders}))).topics == {}
+    with serve(lambda request: forward(broker.url, request)) as proxy, closing(PulsarRegistry(proxy.url)) as registry:
+        registry.create_namespace(orders.namespace_name)
+        registry.put_schema(orders, record(0))
+        registry.delete_topic(orders)
+        deletions = [request.path for request in proxy.requests if request.method == "DELETE"]
+        assert [path.split("/")[1] for path in deletions] == ["schemas"]
+        assert registry.read(Scope(frozenset(), frozenset({orders}))).topics == {}
 
 
 def test_a_non_persistent_topic_can_keep_no_mark(registry: PulsarRegistry) -> None:
@@ -184,45 +177,40 @@ def test_topics_read_together_have_the_policies_that_each_has_alone(release: str
     plain, parts, never = (TopicName(space.tenant, space.name, name) for name in ("plain", "parts", "never"))
     idle = replace(plain, domain="non-persistent")
     scope = Scope(frozenset({space}), frozenset({plain, parts, never, idle}))
-    with brokers.open_registry(brokers.start_broker(release)) as registry:
+    broker = brokers.start_broker(release)
+    with (
+        serve(lambda request: forward(broker.url, request)) as proxy,
+        closing(PulsarRegistry(proxy.url)) as registry,
+        closing(AdminConnection(broker.url, Credentials())) as connection,
+    ):
         registry.create_namespace(space)
         registry.create_topic(plain, None)
         registry.create_topic(parts, 2)
-        paths: list[str] = []
-        send = registry._connection.send
 
-        def noted(method: str, path: str, *arguments: Any, **options: Any) -> Reply:
-            paths.append(path)
-            return send(method, path, *arguments, **options)
-
-        def together() -> dict[TopicName, Policies]:
+        def read_together() -> dict[TopicName, Policies]:
             alone = {
                 name: registry.read(Scope(frozenset({space}), frozenset({name}))).topics.get(name)
                 for name in scope.topics
             }
-            paths.clear()
+            proxy.requests.clear()
             topics = registry.read(scope).topics
             assert topics == {name: topic for name, topic in alone.items() if topic}
             return {name: topic.policies for name, topic in topics.items()}
 
-        def asked_about() -> int:
+        def count_strategy_requests() -> int:
             return sum(
-                path.startswith(f"persistent/{space}/") and path.endswith("/schemaCompatibilityStrategy")
-                for path in paths
+                request.path.startswith(f"/persistent/{space}/")
+                and request.path.endswith("/schemaCompatibilityStrategy")
+                for request in proxy.requests
             )
 
-        registry._connection.send = noted  # type: ignore[method-assign]
-        none = together()
-        assert (asked_about(), set(none)) == (1, {plain, parts, idle})
+        policies = read_together()
+        assert (count_strategy_requests(), set(policies)) == (1, {plain, parts, idle})
         registry.set_topic_policies(parts, Policies(S.FORWARD))
-        assert (together()[parts].schema_compatibility_strategy, asked_about()) == (S.FORWARD, 2)
-        for method, path in (
-            ("PUT", f"persistent/{space}/__change_events/compaction"),
-            ("PUT", f"namespaces/{space}/unload"),
-        ):
-            reply = send(method, path)
+        assert (read_together()[parts].schema_compatibility_strategy, count_strategy_requests()) == (S.FORWARD, 2)
+        for path in (f"persistent/{space}/__change_events/compaction", f"namespaces/{space}/unload"):
             # Brokers compact a topic of events themselves, perhaps right now.
-            assert reply.is_success or reply.status == 409, reply
-            assert (together()[parts].schema_compatibility_strategy, asked_about()) == (S.FORWARD, 2)
+            connection.change("PUT", path, allowed=409)
+            assert (read_together()[parts].schema_compatibility_strategy, count_strategy_requests()) == (S.FORWARD, 2)
         registry.set_topic_policies(parts, Policies(S.UNDEFINED))
-        assert together()[parts].schema_compatibility_strategy is S.UNDEFINED
+        assert read_together()[parts].schema_compatibility_strategy is S.UNDEFINED
