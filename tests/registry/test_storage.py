@@ -35,8 +35,8 @@ SALES = NamespaceName("shop", "sales")
 ORDERS = TopicName("shop", "sales", "orders")
 
 
-def documented() -> str:
-    """The example storage of docs/how-to/serve.md."""
+def read_documented_storage() -> str:
+    """Return the example storage of docs/how-to/serve.md."""
     (text,) = [
         block
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -46,7 +46,7 @@ def documented() -> str:
 
 
 EXAMPLE: dict[str, Any] = {}
-exec(documented(), EXAMPLE)  # noqa: S102  the page's own example
+exec(read_documented_storage(), EXAMPLE)  # noqa: S102  the page's own example
 
 
 class TestMemory(StorageContract):
@@ -102,7 +102,7 @@ def test_the_contract_can_fail() -> None:
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The documented storage as an importable module."""
-    (tmp_path / "folder_storage.py").write_text(documented())
+    (tmp_path / "folder_storage.py").write_text(read_documented_storage())
     monkeypatch.syspath_prepend(str(tmp_path))
     allowed = ("folder_storage:FolderStorage", " folder_storage:Other", "no_such_module:Storage")
     monkeypatch.setenv("SCHEMACTL_ALLOW_STORAGE", ",".join(allowed))
@@ -354,15 +354,31 @@ def test_an_empty_file_becomes_a_registry(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"not a database at all, but long enough to look", b"SQLite format 3\x00" + b"\xff" * 4096]
-)
-def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
+    ("content", "problem", "fix"),
+    [
+        (b"not a database at all, but long enough to look", "is not a readable SQLite file", "schemactl apply"),
+        (b"SQLite format 3\x00" + b"\xff" * 4096, "is not a readable SQLite file", "schemactl apply"),
+        ("PRAGMA application_id = 0; PRAGMA user_version = 0", "is a database of some other program", "nothing was changed"),
+        (f"PRAGMA user_version = {FORMAT_VERSION + 1}", f"has format {FORMAT_VERSION + 1}", "upgrade schemactl"),
+        (f"PRAGMA user_version = {FORMAT_VERSION - 1}", f"has format {FORMAT_VERSION - 1}", "move the file away"),
+    ],
+    ids=["text", "only a header", "another program", "newer", "older"],
+)  # fmt: skip
+def test_an_unusable_file_is_refused_untouched(tmp_path: Path, content: bytes | str, problem: str, fix: str) -> None:
+    """A text is SQL, run on a registry."""
     path = tmp_path / "registry.db"
-    path.write_bytes(content)
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        make(path)
+        with closing(sqlite3.connect(path)) as other:
+            other.executescript(content)
+    before = path.read_bytes()
     for use in (read, make):
-        with pytest.raises(RegistryError, match=r"registry\.db is not a readable SQLite file"):
+        with pytest.raises(RegistryError, match=rf"registry\.db {problem}") as raised:
             use(path)
-    assert path.read_bytes() == content
+        assert fix in raised.value.fix
+    assert path.read_bytes() == before
 
 
 def test_a_damaged_registry_is_one_clear_error(tmp_path: Path) -> None:
@@ -374,29 +390,6 @@ def test_a_damaged_registry_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="is not a readable SQLite file") as raised:
         read(path)
     assert "schemactl apply" in raised.value.fix
-
-
-def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
-    path = tmp_path / "registry.db"
-    with sqlite3.connect(path) as other:
-        other.execute("CREATE TABLE accounts (id INTEGER)")
-    other.close()
-    before = path.read_bytes()
-    with pytest.raises(RegistryError, match="is a database of some other program"):
-        make(path)
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize(("more", "fix"), [(1, "upgrade schemactl"), (-1, "move the file away")])
-def test_another_format_is_refused_untouched(tmp_path: Path, more: int, fix: str) -> None:
-    path = tmp_path / "registry.db"
-    make(path)
-    with closing(sqlite3.connect(path)) as other:
-        other.execute(f"PRAGMA user_version = {FORMAT_VERSION + more}")
-    for use in (read, make):
-        with pytest.raises(RegistryError, match=f"has format {FORMAT_VERSION + more}") as raised:
-            use(path)
-        assert fix in raised.value.fix
 
 
 def test_a_file_without_properties_of_namespaces_gets_them(tmp_path: Path) -> None:
@@ -412,15 +405,18 @@ def test_a_file_without_properties_of_namespaces_gets_them(tmp_path: Path) -> No
         assert registry.require_namespace(space).properties == {"k": "v"}
 
 
-def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RegistryError, match="cannot be used: unable to open database file"):
-        make(tmp_path)
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("folder", "cannot be used: unable to open database file"),
+        ("file/registry.db", r"the folder .* cannot be created"),
+    ],
+)
+def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path, name: str, problem: str) -> None:
+    (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(RegistryError, match=r"the folder .* cannot be created"):
-        make(tmp_path / "file" / "registry.db")
+    with pytest.raises(RegistryError, match=problem):
+        make(tmp_path / name)
 
 
 def test_a_url_opens_relative_to_the_project(tmp_path: Path) -> None:

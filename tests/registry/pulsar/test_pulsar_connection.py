@@ -232,13 +232,13 @@ def test_another_retry_after_asks_for_nothing(header: str) -> None:
 def test_a_request_without_an_answer_is_named_once_while_it_waits() -> None:
     heard: list[str] = []
 
-    def late(_: Request) -> Response:
+    def respond_late(_: Request) -> Response:
         assert_soon(lambda: bool(heard), wanted=True)
         return respond_json([])
 
     waits = WaitTimes(warn_after_s=0.2)
     with (
-        serve(late) as server,
+        serve(respond_late) as server,
         closing(AdminConnection(server.url, Credentials(), heard.append, waits=waits)) as connection,
     ):
         assert connection.get("clusters", [str]) == []
@@ -332,7 +332,9 @@ def test_a_redirect_keeps_the_request_and_the_token(credentials: Credentials) ->
         url = f"{first.url},{owner.url}"
         with closing(PulsarRegistry(url, credentials=credentials, waits=SHORT)) as registry:
             assert registry.put_schema(ORDERS, LONG) == 3
-        assert [(one.method, one.token) for one in (*first.requests, *owner.requests)] == [("POST", TOKEN)] * 2
+        assert [(request.method, request.token) for request in (*first.requests, *owner.requests)] == [
+            ("POST", TOKEN)
+        ] * 2
         assert owner.requests[0].body == first.requests[0].body != b""
 
 
@@ -477,7 +479,7 @@ def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     path.write_text(f"{NEW}\n")
     with serve(lambda request: respond_json([]) if request.token == NEW else Response(401)) as server:
         assert get(server.url, credentials) == []
-        assert [one.token for one in server.requests] == [OLD, NEW]
+        assert [request.token for request in server.requests] == [OLD, NEW]
 
 
 @pytest.mark.parametrize(("refused", "tokens"), [(None, [OLD] * 3), (OLD, [OLD, NEW, NEW, NEW])])
@@ -493,7 +495,7 @@ def test_a_token_of_oauth2_is_used_until_it_expires_or_is_refused(
         credentials = Credentials.from_target(oauth2(issuing.url), tmp_path)
         for _ in range(3):
             assert get(server.url, credentials) == []
-        assert [one.token for one in server.requests] == tokens
+        assert [request.token for request in server.requests] == tokens
         assert issuer.token_count == len({*tokens})
 
 

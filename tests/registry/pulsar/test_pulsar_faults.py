@@ -27,7 +27,7 @@ WAITS = WaitTimes(first_retry_s=0.05, retry_s=0.2, longest_delay_s=0.01, connect
 """Short times, some below the duration of a fault."""
 
 
-def disturbed(url: str, seed: int) -> None:
+def assert_apply_survives_faults(url: str, seed: int) -> None:
     """Check that an apply under faults has the result of one without faults."""
     history = History(random.Random(seed), brokers.new_tenant())  # noqa: S311  no secret
     with closing(PulsarRegistry(url, waits=WAITS)) as direct:
@@ -40,7 +40,7 @@ def disturbed(url: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS // 5))
 def test_faults_before_a_broker_lose_and_double_nothing(broker: brokers.Broker, seed: int) -> None:
-    disturbed(broker.url, seed)
+    assert_apply_survives_faults(broker.url, seed)
 
 
 @pytest.fixture(scope="module")
@@ -52,4 +52,4 @@ def served() -> Iterator[str]:
 @pytest.mark.network
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_faults_before_the_embedded_registry_lose_and_double_nothing(served: str, seed: int) -> None:
-    disturbed(served, seed)
+    assert_apply_survives_faults(served, seed)

@@ -114,7 +114,7 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         with closing(PulsarRegistry(broker.url, waits=brokers.NO_CLIENTS)) as registry:
             history.prepare(registry)
             plan = plan_history(registry, history)
-            result, waited_s = restarted_meanwhile(plan, registry, broker)
+            result, waited_s = apply_during_restart(plan, registry, broker)
             if result.failure:
                 # On a busy machine, the broker and its bookie start so slowly that the apply gives up; the next one finishes.
                 assert waited_s > PATIENCE_S, result.failure
@@ -125,7 +125,7 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         brokers.run_recipe("stop", broker.environment)
 
 
-def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> tuple[ApplyResult, float]:
+def apply_during_restart(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> tuple[ApplyResult, float]:
     """The result of an apply, in whose middle the broker is killed and started again with its data, and the time from kill to result."""
     halfway: list[int] = []
     ends_s: list[float] = []

@@ -203,17 +203,17 @@ def test_slow_definitions_do_not_delay_reads(slow: str, tmp_path: Path) -> None:
 
     with closing(admin_rest.Client(slow)) as client, ThreadPoolExecutor(8) as threads:
         client.create_namespace("t/n")
-        uploads = [threads.submit(upload, number) for number in range(8)]
+        futures = [threads.submit(upload, number) for number in range(8)]
         try:
             assert_soon((tmp_path / "busy").exists, wanted=True)
             for _ in range(20):
                 assert client.call("GET", "/namespaces/t/n").status == 200
                 assert client.call("GET", "/schemas/t/n/a1/schemas").status == 200
                 assert client.call("PUT", "/persistent/t/n/other").status in (204, 409)
-            assert not any(one.done() for one in uploads)
+            assert not any(future.done() for future in futures)
         finally:
             (tmp_path / "go").touch()
-        assert [one.result() for one in uploads] == [202, 200] * 4
+        assert [future.result() for future in futures] == [202, 200] * 4
     # Not all of them at once.
     assert set((tmp_path / "busy").read_text().split()) <= {"1", "2"}
 
