@@ -12,10 +12,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 COMMAND_LINE = "from schemactl.__main__ import main\nsys.exit(main())"
 """The program that runs the command line."""
@@ -31,11 +33,15 @@ PACKAGES = tuple(
 
 @cache
 def _get_context() -> ForkServerContext:
-    """Return the context of a server that starts with the first program, and imports all modules of `PACKAGES`."""
+    """Return the context of a server that starts with the first program, imports all modules of `PACKAGES`, and builds the models."""
     context = multiprocessing.get_context("forkserver")
     folders = {name: importlib.import_module(name).__path__ for name in PACKAGES}
     modules = [module.name for name, path in folders.items() for module in walk_packages(path, f"{name}.")]
-    context.set_forkserver_preload(["git", *modules])
+    context.set_forkserver_preload(["git", *modules, "built_models"])
+    # The server imports from its own path, not from the path of this process, and ignores a module that is not there.
+    path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(path)):
+        forkserver.ensure_running()
     return context
 
 
