@@ -26,14 +26,23 @@ def main() -> int:
 
         return command_line()
     except OutOfTime as error:
-        print(f"schemactl: {error}", file=sys.stderr)
+        _print_reason(str(error))
         return 1
     except KeyboardInterrupt as interrupt:
-        print("schemactl: interrupted", file=sys.stderr)
+        _print_reason("interrupted")
         # As in shells: 130 after Ctrl-C, 143 after SIGTERM.
         return 128 + getattr(interrupt, "signal_number", _SIGINT)
     finally:
         end_command()
+
+
+def _print_reason(reason: str) -> None:
+    """Print why the command ended, unless its terminal was closed: then writing fails."""
+    try:
+        print(f"schemactl: {reason}", file=sys.stderr)
+    except OSError:
+        # Python would flush the rest of standard output at exit, which fails as well, and change the exit code.
+        sys.stdout = None
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -54,9 +54,13 @@ class Fixes:
         return (_count_problems(self.before) - _count_problems(self.after)).total()
 
 
-def _count_problems(report: CheckReport) -> Counter[str]:
-    """Count the causes of errors and warnings by their rules."""
-    return Counter(cause.primary_finding.rule for cause in report.causes if cause.severity != "note")
+def _count_problems(report: CheckReport) -> Counter[Hashable]:
+    """Count the causes of errors and warnings by rule, file and part of the definition; an edit moves other lines of its file."""
+    findings = [cause.primary_finding for cause in report.causes if cause.severity != "note"]
+    return Counter(
+        (finding.rule, finding.source.path if finding.source else finding.topic, finding.pointer.rpartition("/")[2])
+        for finding in findings
+    )
 
 
 def find_fixes(

@@ -90,9 +90,14 @@ class Context:
         return Path(self.repository.top or self.directory).resolve().name
 
     def close(self) -> None:
-        """End the git process that reads objects of the repository."""
+        """End the git process that reads objects of the repository, and name a cache that could not be written."""
+        from schemactl.history.store import VARIABLE, write_errors
+
         for repository in self.opened:
             repository.close()
+        while write_errors:
+            folder, reason = write_errors.popitem()
+            self.detail(f"the cache {folder} cannot be written: {reason}; name another folder as {VARIABLE}")
 
     def about(self, subject: str) -> Context:
         """Return a context whose messages start with `subject`, the name of a target."""

@@ -163,7 +163,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     if not args.check and package.target is not None:
         place = choose_approved_target(package.target, project, top, context)
         setup = ReadingSetup(project, package.history, place, package.records[package.target], {})
-        setup.verify_numbers((approved.topic for approved in package.topics), context)
+        setup.verify_numbers((packaged_topic.topic for packaged_topic in package.topics), context)
     if is_packed:
         exit_code = _pack(package, maker)
     elif context.repository.top is None and args.out is None:
@@ -200,13 +200,13 @@ def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, 
         project, top = load_project(context.directory, context.config, files=files)
     if not args.approved:
         return project, top
-    approved = find_approved_project(context.directory, context.config, project, local=True)
-    if approved is None:
+    approved_project = find_approved_project(context.directory, context.config, project, local=True)
+    if approved_project is None:
         raise SchemactlError(
             f"--approved: no commit of the approved ref has {project.path} yet",
             fix="merge the project first, or leave --approved out: the package then has the versions of the working tree",
         )
-    return approved.project, top
+    return approved_project.project, top
 
 
 class ContentRejected(SchemactlError):
@@ -224,7 +224,7 @@ def _list_pending_versions(package: GeneratedPackage, merged: Merged, context: C
     approved_topics = merged.approved_history.catalog.topics
     ref = merged.approved_history.ref
     lines = []
-    for topic in (approved.topic for approved in package.topics):
+    for topic in (packaged_topic.topic for packaged_topic in package.topics):
         approved_topic = approved_topics.get(topic.name)
         approved_numbers = {version.number for version in approved_topic.versions} if approved_topic else set()
         versions = [version for version in topic.versions if version.number not in approved_numbers]

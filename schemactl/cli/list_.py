@@ -156,7 +156,7 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     """
     project, _ = context.project()
     listing = _read_listing(project, context)
-    approved = listing.approved
+    history = listing.approved
     views = {entry.topic.name: entry.view(project) for entry in listing.entries}
     selected = select_known_topics(
         views, [*args.topics, *args.topic], args.namespace, where="the files or the approved history"
@@ -180,7 +180,7 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     elif args.format == "json":
         schemas = {entry.topic.name: entry.topic.schema for entry in listing.entries}
         topics = [replace(view, properties=_read_properties(schemas[name])) for name, view in views.items()]
-        context.report_json(ref=approved.ref, tip=approved.tip, topics=topics)
+        context.report_json(ref=history.ref, tip=history.tip, topics=topics)
     elif views:
         columns = get_terminal_width()
         rows = _make_topic_rows([*views.values()], columns)
@@ -188,9 +188,9 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     elif listing.entries:
         context.report("No topic matches.")
     else:
-        context.report(f"Neither the files nor {approved.ref} declare a topic.")
+        context.report(f"Neither the files nor {history.ref} declare a topic.")
     for name in views:
-        if error := approved.undecided.get(name.schema_id):
+        if error := history.undecided.get(name.schema_id):
             raise error
     return 0
 
@@ -215,10 +215,10 @@ def _read_listing(project: Project, context: Context) -> _Listing:
 
     repository, progress = context.repository, context.reading_history()
     forked = read_forked(repository, project, repository.commit("HEAD"), progress=progress)
-    approved = forked.approved_history
-    context.note(*approved.notes)
+    history = forked.approved_history
+    context.note(*history.notes)
     if repository.top is None:
-        return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
+        return _Listing(None, history, _make_entries(history, history.catalog, {}))
     files = HashedFiles(context.open_files(project, str(repository.top)), repository.object_format)
     try:
         # The list shows the declarations, without the overlays of targets.
@@ -226,15 +226,13 @@ def _read_listing(project: Project, context: Context) -> _Listing:
     except DeclarationError as error:
         more = f" and {format_count(len(error.problems) - 1, 'problem')} more" if len(error.problems) > 1 else ""
         context.note(f"showing the approved topics, because the working tree has errors: {error.problems[0]}{more}")
-        return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
+        return _Listing(None, history, _make_entries(history, history.catalog, {}))
     decided_topics = frozenset(
-        name
-        for name in {*declared.catalog.topics, *approved.catalog.topics}
-        if name.schema_id not in approved.undecided
+        name for name in {*declared.catalog.topics, *history.catalog.topics} if name.schema_id not in history.undecided
     )
     report = check_catalog(
         declared.catalog,
-        approved_catalog=approved.catalog,
+        approved_catalog=history.catalog,
         project=project,
         history_label="",
         selected=decided_topics,
@@ -244,17 +242,17 @@ def _read_listing(project: Project, context: Context) -> _Listing:
     checks_by_topic = {
         check.topic: check for check in reversed(report.topics) if not (check.kind and check.change == "removed")
     }
-    return _Listing(declared, approved, _make_entries(approved, declared.catalog, checks_by_topic))
+    return _Listing(declared, history, _make_entries(history, declared.catalog, checks_by_topic))
 
 
-def _make_entries(approved: History, catalog: Catalog, checks: Mapping[TopicName, TopicCheck]) -> list[_Entry]:
+def _make_entries(history: History, catalog: Catalog, checks: Mapping[TopicName, TopicCheck]) -> list[_Entry]:
     """Return an entry for each topic of `catalog`, and for each approved topic that the files remove."""
     removed = {name for name, check in checks.items() if check.change == "removed"}
     entries = []
     for name in sorted({*catalog.topics, *removed}):
-        source = approved.catalog if name in removed else catalog
+        source = history.catalog if name in removed else catalog
         if not source.topics[name].deleted:
-            version = None if name.schema_id in approved.undecided else approved.find_current_number(name)
+            version = None if name.schema_id in history.undecided else history.find_current_number(name)
             entries.append(_Entry(source.topics[name], source, version, checks.get(name)))
     return entries
 

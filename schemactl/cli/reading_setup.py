@@ -304,20 +304,20 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
     chosen = choose_approved_target(target, working_project, top, context) if target is not None else None
     repository = context.repository
     project = chosen.project if chosen else working_project
-    approved = read_history(repository, project, progress=context.reading_history())
-    files = CommitFiles(repository, approved.tip)
+    history = read_history(repository, project, progress=context.reading_history())
+    files = CommitFiles(repository, history.tip)
     if chosen is not None:
-        approved = view_on_target(repository, approved, chosen.project, chosen.target, files)
+        history_on_target = view_on_target(repository, history, chosen.project, chosen.target, files)
         numbers = read_numbers(files, chosen.project, chosen.target)
-        return ReadingSetup(working_project, approved, chosen, numbers, {})
+        return ReadingSetup(working_project, history_on_target, chosen, numbers, {})
     # The approved targets count: removing a target from the working tree does not change the numbers in its messages.
     approved_project = find_approved_project(
         context.directory, context.config, working_project, local=True, repository=repository
     )
     target_project = approved_project.project if approved_project else working_project
     records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
-    targets_with_own_numbers = find_topics_with_other_numbers(approved.catalog.topics, records)
-    return ReadingSetup(working_project, approved, None, None, targets_with_own_numbers)
+    targets_with_own_numbers = find_topics_with_other_numbers(history.catalog.topics, records)
+    return ReadingSetup(working_project, history, None, None, targets_with_own_numbers)
 
 
 def note_absent_fields(

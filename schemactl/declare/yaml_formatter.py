@@ -70,13 +70,13 @@ _VISIBLE: Final = (
 
 
 def format_yaml(path: str, text: str) -> str:
-    """Format the YAML `text` of the file `path`.
+    """Return the formatted YAML `text` of the file `path`.
 
     The keys of topics and namespaces are sorted. A text with explicit keys (`? `), directives, an empty block scalar
     (`|`, `>`) or other line ends than LF and CRLF is returned unchanged.
 
     Raises:
-        DeclarationError: it is not YAML.
+        DeclarationError: if it is not YAML.
     """
     text = text.replace("\r\n", "\n")
     nodes = compose(path, text.encode())

@@ -36,6 +36,9 @@ _DIGEST_BYTES = 16
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+write_errors: dict[str, str] = {}
+"""The folders that could not be written in this process, each with the reason."""
+
 _programs: list[str] = []
 """The result of `program` after its first call."""
 
@@ -107,9 +110,10 @@ class Store:
             )
             is_saved = True
             _remove_unused(os.path.dirname(self.folder))
-        except OSError:
+        except OSError as error:
             # The disk is full or read-only, or another process removes the same files.
-            pass
+            if not is_saved:
+                write_errors[self.folder] = error.strerror or str(error)
         return is_saved
 
     def _build_path(self, kind: str, folder: str) -> str:

@@ -100,6 +100,8 @@ def _render(row: Format, report: object, options: Options) -> Iterable[str]:
     """Return the pieces of a report without terminal control characters, unless its lines are commands for a build server."""
     from schemactl.core.terminal import clean
 
+    if unknown_options := options.keys() - Options.__annotations__.keys():
+        raise TypeError(f"a report has no option {unknown_options.pop()}")
     render = getattr(import_module(f"{__name__}.{row.module}"), row.function)
     rendered = render(report, **{key: value for key, value in options.items() if key in row.options})
     pieces: Iterable[str] = [rendered] if isinstance(rendered, str) else rendered

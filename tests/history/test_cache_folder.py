@@ -156,3 +156,14 @@ def test_what_was_not_used_for_long_is_removed(tmp_path: Path, monkeypatch: pyte
     folders = {name: Path(repository_folder(tmp_path / name) or "") for name in stores}
     assert {name for name, folder in folders.items() if folder.exists()} == {"used", "here"}
     assert foreign.exists()
+
+
+def test_cache_that_cannot_be_written_is_named_once_with_verbose(
+    topic_repository: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SCHEMACTL_CACHE", str(tmp_path / "file" / "cache"))
+    topic_repository.flush()
+    note = f"the cache {tmp_path}/file/cache/"
+    assert command.schemactl(topic_repository.path, "--verbose", "list").err.count(note) == 1
+    assert note not in command.schemactl(topic_repository.path, "list").err

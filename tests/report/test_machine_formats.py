@@ -356,3 +356,8 @@ def test_comment_has_the_most_important_causes_and_the_number_of_the_rest(limit:
     (left,) = re.findall(r"_(\d+) more: run `schemactl check` to see them\._", text)
     assert int(left) + len(weights) == len(many)
     assert len(weights) > (1_500 if limit else 100)
+
+
+def test_unknown_option_of_a_report_is_an_error() -> None:
+    with pytest.raises(TypeError, match="colour"):
+        render_check(REPORTS[0], "text", colour=True)  # type: ignore[call-arg]

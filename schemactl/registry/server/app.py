@@ -55,7 +55,6 @@ _MISDIRECTED, _FORBIDDEN = 421, 403
 _MAX_SHOWN: Final = 100
 """The maximum number of characters of a host name in a message."""
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 _GRACE_S: Final = 5
 """The time limit of open requests when the server stops."""
@@ -168,7 +167,7 @@ def list_endpoints(release: Release) -> dict[str, Mapping[str, Endpoint]]:
 def serve(
     registry: EmbeddedRegistry, *, host: str, port: int, ready: Callable[[str], None], allowed_hosts: Iterable[str] = ()
 ) -> None:
-    """Serve `registry` until SIGINT or SIGTERM, then finish the open requests.
+    """Serve `registry` until SIGINT, SIGTERM or SIGHUP, then finish the open requests.
 
     Args:
         registry: the registry, which is not closed.
@@ -191,10 +190,17 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=_GRACE_S,
     )
-    # uvicorn raises the signal again after it has stopped, so it must be ignored here.
-    old_handlers = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    server = _Server(config, f"http://{host_text}:{address[1]}", ready)
+    # uvicorn raises the signals that it handles again after it has stopped, so they must be ignored here. SIGHUP is not one of them.
+    handlers: dict[signal.Signals, Callable[..., None]] = dict.fromkeys(
+        (signal.SIGINT, signal.SIGTERM), lambda *_: None
+    )
+    # `nohup` ignores SIGHUP.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = server.handle_exit
+    old_handlers = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        asyncio.run(_Server(config, f"http://{host_text}:{address[1]}", ready).serve([server_socket]))
+        asyncio.run(server.serve([server_socket]))
     finally:
         server_socket.close()
         for number, handler in old_handlers.items():

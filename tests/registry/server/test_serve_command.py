@@ -30,7 +30,7 @@ def avro(text: str) -> dict[str, object]:
     return {"type": "AVRO", "schema": text, "properties": {}}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_serve_ends_cleanly_after_a_signal(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "schemactl", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
