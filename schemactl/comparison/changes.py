@@ -16,7 +16,7 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, get_live_versions
-from schemactl.formats.digest import get_known_digest
+from schemactl.formats.digest import compute_digest, compute_text_digest, get_known_digest, hash_identity
 from schemactl.formats.primitive import CHARSET
 
 COMMIT_PROPERTY = "schemactl.commit"
@@ -137,7 +137,7 @@ def _find_kind_texts(name: TopicName, base_contents: VersionIndex, after: Topic)
         if version.info
     }
     for kind in after.kinds:
-        version, latest = base_contents.find(kind.schema.load()), latest_by_kind.get(kind.key)
+        version, latest = base_contents.find(kind.schema), latest_by_kind.get(kind.key)
         if version is None or version.info is None or latest is None:
             continue
         if version is not latest or not has_same_text(version.info, kind.schema):
@@ -299,14 +299,14 @@ class VersionIndex:
 
     def __init__(self, versions: Sequence[SchemaVersion]) -> None:
         self.live = get_live_versions(versions)
-        self._by_text: dict[Hashable, SchemaVersion] = {}
-        self._by_identity: dict[Hashable, SchemaVersion] | None = None
+        self._by_text: dict[bytes, SchemaVersion] = {}
         self._by_spelling: dict[Hashable, SchemaVersion] = {}
         digests = [get_known_digest(version.info) if version.info else None for version in self.live]
         # Versions from Git have different digests, so none of them has to be read.
-        self._by_digest: dict[bytes, SchemaVersion] | None = None
-        if None not in digests:
-            self._by_digest = {digest: version for digest, version in zip(digests, self.live, strict=True) if digest}
+        self._is_from_git = None not in digests
+        self._by_content: dict[bytes, SchemaVersion] | None = None
+        if self._is_from_git:
+            self._by_content = {digest: version for digest, version in zip(digests, self.live, strict=True) if digest}
 
     @property
     def latest(self) -> SchemaVersion | None:
@@ -319,35 +319,48 @@ class VersionIndex:
         Otherwise return the oldest that is the same primitive in another client's spelling, which a broker treats as another
         version, or None.
         """
-        if self._by_digest is not None and (digest := get_known_digest(info)):
-            version = self._by_digest.get(digest)
+        if self._is_from_git and self._by_content is not None and (digest := get_known_digest(info)):
+            version = self._by_content.get(digest)
             if version is not None or not formats.spec(info).has_spellings:
                 return version
         if not self._by_text:
             for candidate in self.live:
                 if candidate.info is not None:
-                    self._by_text.setdefault(_text_key(candidate.info), candidate)
+                    self._by_text.setdefault(_get_text_digest(candidate.info), candidate)
         # Nearly every version matches by its text; only the others have to be parsed.
-        version = self._by_text.get(_text_key(info))
+        version = self._by_text.get(_get_text_digest(info))
         if version is not None or not self.live:
             return version
-        if self._by_identity is None:
-            self._by_identity = {}
+        if self._by_content is None:
+            self._by_content = {}
             for candidate in self.live:
                 if candidate.info is not None:
-                    self._by_identity.setdefault(content_identity(candidate.info), candidate)
-                    if formats.spec(candidate.info).has_spellings:
-                        self._by_spelling.setdefault(_spelling_key(candidate.info), candidate)
-        version = self._by_identity.get(content_identity(info))
+                    self._by_content.setdefault(_compute_content_digest(candidate.info), candidate)
+        version = self._by_content.get(_compute_content_digest(info))
         if version is None and formats.spec(info).has_spellings:
+            if not self._by_spelling:
+                for candidate in self.live:
+                    if candidate.info is not None and formats.spec(candidate.info).has_spellings:
+                        self._by_spelling.setdefault(_spelling_key(candidate.info), candidate)
             return self._by_spelling.get(_spelling_key(info))
         return version
 
 
-def _text_key(info: SchemaInfo) -> Hashable:
-    # The properties of a KEY_VALUE include the types of its key and value and its encoding, so they belong to the content.
-    names = _list_upload_properties(info)
-    return info.type, info.schema, frozenset(item for item in info.properties.items() if item[0] not in names)
+def _get_text_digest(info: SchemaInfo) -> bytes:
+    """Return the digest of a definition's text, which is computed once, and not read if the digest is known."""
+    if info.text_digest is None:
+        # The properties of a KEY_VALUE include the types of its key and value and its encoding, so they belong to the content.
+        object.__setattr__(info, "text_digest", compute_text_digest(info, _list_upload_properties(info)))
+        assert info.text_digest  # noqa: S101  it was computed
+    return info.text_digest
+
+
+def _compute_content_digest(info: SchemaInfo) -> bytes:
+    """Compute a digest that two definitions share exactly if they are one version; unparsable ones compare by bytes."""
+    try:
+        return compute_digest(info)
+    except InvalidSchema:
+        return hash_identity(info.type, info.schema)
 
 
 def _spelling_key(info: SchemaInfo) -> Hashable:
@@ -381,15 +394,20 @@ def content_identity(info: SchemaInfo) -> Hashable:
         return info.type, info.schema
 
 
+def is_stored_alike(left: SchemaInfo, right: SchemaInfo) -> bool:
+    """Return whether a registry stores two definitions alike, except for the properties of uploads; known texts are not read."""
+    return _get_text_digest(left) == _get_text_digest(right)
+
+
 def has_same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     """Return whether two definitions are equal, including doc, aliases and properties.
 
     Layout, the properties of uploads, the names that clients give to the key and value of a KEY_VALUE, and a client's spelling of a
     primitive do not count.
     """
-    left_properties, right_properties = _declared_properties(left), _declared_properties(right)
-    if (left.type, left.schema, left_properties) == (right.type, right.schema, right_properties):
+    if is_stored_alike(left, right):
         return True
+    left_properties, right_properties = _declared_properties(left), _declared_properties(right)
     left = formats.spec(left).to_declared(replace(left, properties=left_properties))
     right = formats.spec(right).to_declared(replace(right, properties=right_properties))
     if left == right:

@@ -135,6 +135,8 @@ class SchemaInfo:
             wire rules and codecs use it.
         comments: returns the comments of `.proto` files, by JSON pointer.
         editor: makes edits in the files of the definition, or None if it was not read from files.
+        text_digest: the digest of everything that a registry stores, without the properties of uploads (see `formats.digest`), or None
+            before it is first needed. It is known of a definition from Git that an earlier command read.
     """
 
     type: SchemaType
@@ -145,6 +147,7 @@ class SchemaInfo:
     proto: SchemaInfo | None = field(default=None, compare=False, repr=False)
     comments: Callable[[], Mapping[str, str]] = field(default=dict, compare=False, repr=False)
     editor: Editor | None = field(default=None, compare=False, repr=False)
+    text_digest: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
         """Return the source location nearest to a JSON pointer, or None if the definition was not read from a file."""
@@ -238,12 +241,14 @@ class DeferredInfo(SchemaInfo):
 
     Attributes:
         digest: see `formats.digest`; None if it is unknown.
+        record_name: see `formats.get_record_name`; None if it is unknown.
         is_plain: whether `formats.avro.plain.is_plain` is known to be true.
     """
 
-    __slots__ = ("_may_mention", "_read", "_read_again", "digest", "is_plain")
+    __slots__ = ("_may_mention", "_read", "_read_again", "digest", "is_plain", "record_name")
 
     digest: bytes | None
+    record_name: str | None
     is_plain: bool
 
     @classmethod
@@ -253,6 +258,8 @@ class DeferredInfo(SchemaInfo):
         read: Callable[[], SchemaInfo],
         *,
         digest: bytes | None = None,
+        text_digest: bytes | None = None,
+        record_name: str | None = None,
         is_plain: bool = False,
         may_mention: Callable[[str], bool] = lambda _: True,
     ) -> SchemaInfo:
@@ -264,6 +271,8 @@ class DeferredInfo(SchemaInfo):
         object.__setattr__(info, "type", type_)
         object.__setattr__(info, "_read", read)
         object.__setattr__(info, "digest", digest)
+        object.__setattr__(info, "text_digest", text_digest)
+        object.__setattr__(info, "record_name", record_name)
         object.__setattr__(info, "is_plain", is_plain)
         object.__setattr__(info, "_may_mention", may_mention)
         return info

@@ -28,6 +28,7 @@ from schemactl.comparison.changes import (
     VersionsMissing,
     VersionsUnknown,
     find_changes,
+    is_stored_alike,
     lacks_newest_generation,
     last_tombstone,
     make_upload,
@@ -665,10 +666,12 @@ class PlanRun:
         contents = VersionIndex(self.predicted.list_versions(topic.name))
         numbers_by_forms: dict[tuple[str, str], list[int]] = {}
         for version in get_live_versions(topic.versions):
-            if version.info is None or not native_definitions.list_native_parts(version.info):
+            if version.info is None or formats.spec(version.info).language not in ("protobuf", "pair"):
                 continue
             registered = contents.find(version.info)
-            if registered and registered.info and registered.info.schema != version.info.schema:
+            if registered is None or registered.info is None or is_stored_alike(registered.info, version.info):
+                continue
+            if registered.info.schema != version.info.schema and native_definitions.list_native_parts(version.info):
                 forms = _describe_form(registered.info), _describe_form(version.info)
                 if forms[0] == forms[1]:
                     forms = f"with {_list_files(registered.info)}", f"with {_list_files(version.info)}"

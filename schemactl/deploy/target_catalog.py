@@ -39,13 +39,13 @@ def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> C
 
 
 def select_applicable(target: Catalog) -> Catalog:
-    """Return `target` without drafts, with its definitions read, and with the undeclared namespaces that its topics need."""
+    """Return `target` without drafts, and with the undeclared namespaces that its topics need."""
     topics = {name: topic for name, topic in target.topics.items() if not is_draft(topic)}
     needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
     former = {
         name: policies for name, policies in target.former.items() if isinstance(name, NamespaceName) or name in topics
     }
-    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
+    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former)
 
 
 def find_deletable_versions(

@@ -121,6 +121,9 @@ def get_record_name(info: SchemaInfo) -> str:
 
     It is "" if the type has no such root, or if the definition does not parse.
     """
+    known_name: str | None = getattr(info, "record_name", None)
+    if known_name is not None:
+        return known_name
     try:
         return spec(info).get_record_name(info.load())
     except InvalidSchema:

@@ -8,7 +8,7 @@ hashes of several files.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from enum import Enum
 from hashlib import blake2b
 from typing import Final
@@ -39,6 +39,13 @@ def get_known_digest(info: SchemaInfo) -> bytes | None:
     """Return the digest of a definition from the history of Git, or None for another definition."""
     # A copy of a definition from the history may have another content.
     return getattr(info, "digest", None)
+
+
+def compute_text_digest(info: SchemaInfo, ignored_properties: Collection[str] = ()) -> bytes:
+    """Compute the digest of everything that a registry stores of a definition, without some of its properties."""
+    properties = sorted(item for item in info.properties.items() if item[0] not in ignored_properties)
+    texts = [text.encode("utf-8", "surrogatepass") for item in properties for text in item]
+    return _hash(info.type.name.encode(), info.schema, *texts)
 
 
 def is_known_plain(info: SchemaInfo) -> bool:

@@ -43,7 +43,7 @@ from schemactl.core.findings import Waiver
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.project import Project, ProtoRendering, Target
-from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion, edit_again, locate_again
+from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import DefinitionFileCache, Definitions
 from schemactl.declare.document import MAX_CACHED_DOCUMENTS, SchemaDeclaration, TopicDocument, read_documents
@@ -52,7 +52,7 @@ from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients, topic_from_values
 from schemactl.declare.references import is_folder
 from schemactl.declare.waivers import read_waivers
-from schemactl.formats import assign_kinds
+from schemactl.formats import SPECS, assign_kinds
 from schemactl.history.cache import DeclarationRow, HistoryState, StateRow, VersionRow
 from schemactl.history.commit_files import (
     CommitFiles,
@@ -457,11 +457,11 @@ class History:
         return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
 
     def read_ahead(self, topics: Collection[TopicName]) -> None:
-        """Read the saved definitions of topics, and the files of the others from Git, at once, before all their versions are loaded."""
+        """Read what is saved of topics at once, and later the files of the others from Git as soon as one of them is needed."""
         if len(topics) >= _MANY_TOPICS:
             self.state.read_ahead()
             self._definitions.open_saved()
-        self._definitions.read_ahead(topic.schema_id for topic in topics if not self._definitions.has_saved(topic))
+        self._definitions.expect(topic.schema_id for topic in topics if not self._definitions.has_saved(topic))
 
     def save_definitions(self) -> None:
         """Save the definitions that were read of many topics, for the next command."""
@@ -668,6 +668,7 @@ class DefinitionLoader:
         # A state caches its rows, and many definitions belong to the same step. A history has too many steps to cache all states.
         self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(state.at_step)
         self._read_counts: Counter[str] = Counter()
+        self._expected_topics: list[str] = []
         self._documents = functools.lru_cache(MAX_CACHED_DOCUMENTS)(
             lambda path, blob_id: read_documents(path, get_content(path, repository.blob(blob_id)))
         )
@@ -686,6 +687,7 @@ class DefinitionLoader:
     def read_document(self, file: DeclaringFile) -> TopicDocument:
         """Read the document that declares the topic."""
         with self._lock:
+            self._read_expected()
             state = self._state_at(file.step)
             declaration = next(row for row in state.list_declarations_of(file.schema_id) if row.path == file.path)
             return find_topic_document(self._list_documents(state, declaration), declaration)
@@ -721,45 +723,50 @@ class DefinitionLoader:
 
         A `.proto` definition is in the form `rendering`, which follows from the current declaration, because today's clients use it.
         """
+        type_ = SchemaType[version.type]
+        text_digest, record_name = self._find_text(schema_id, self._make_version_key(version), type_, rendering)
         return DeferredInfo.of(
-            SchemaType[version.type],
+            type_,
             functools.partial(self._read_version, version, schema_id, rendering),
             digest=version.digest,
+            text_digest=text_digest,
+            record_name=record_name,
             is_plain=version.is_plain,
             may_mention=self._mention_test(schema_id),
         )
 
     def _read_version(self, version: VersionRow, schema_id: str, rendering: ProtoRendering) -> SchemaInfo:
         file = DeclaringFile(schema_id, version.path, version.step)
-        read = functools.partial(self._read_info, file, rendering, version.kind)
-        return self._read_saved(schema_id, self._make_version_key(version), SchemaType[version.type], read)
+        info = self._read_info(file, rendering, version.kind)
+        self._add_text(schema_id, self._make_version_key(version), rendering, info, version.kind)
+        return info
 
     def defer_current_info(
         self, info: SchemaInfo, version: VersionRow, file: DeclaringFile, rendering: ProtoRendering, kind: str
     ) -> SchemaInfo:
         """Create the schema that a file declares after a step; it shares the version's `info` if all files are unchanged."""
+        key = (*self._key(file), kind) if self._saved else ()
 
         def read() -> SchemaInfo:
             version_file = DeclaringFile(file.schema_id, version.path, version.step)
             with self._lock:
                 is_same = kind == version.kind and self._read_entries(file) == self._read_entries(version_file)
-            return info.load() if is_same else self._read_info(file, rendering, kind)
+            current_info = info.load() if is_same else self._read_info(file, rendering, kind)
+            self._add_text(file.schema_id, key, rendering, current_info, kind)
+            return current_info
 
-        def read_current() -> SchemaInfo:
-            key = (*self._key(file), kind) if self._saved else ()
-            return self._read_saved(file.schema_id, key, info.type, read)
-
-        return DeferredInfo.of(info.type, read_current, digest=version.digest)
+        text_digest, record_name = self._find_text(file.schema_id, key, info.type, rendering)
+        return DeferredInfo.of(info.type, read, digest=version.digest, text_digest=text_digest, record_name=record_name)
 
     # Saved declarations and definitions
 
     def open_saved(self) -> None:
-        """Use the saved declarations and definitions from now on; for a few topics, reading them takes longer than reading files."""
+        """Use the saved declarations and digests of texts from now on; for a few topics, reading them takes longer than reading files."""
         if self._saved is None:
             self._saved = SavedDefinitions(Store(self._repository.common_directory, self._project.path))
 
     def save(self) -> None:
-        """Save the declarations and definitions that were read since `open_saved`."""
+        """Save the declarations and the digests of the texts of definitions that were read since `open_saved`."""
         if self._saved:
             self._saved.save()
 
@@ -785,23 +792,19 @@ class DefinitionLoader:
     def _make_version_key(self, version: VersionRow) -> Key:
         return self._read_commit(version.step).id, version.path, version.kind
 
-    def _read_saved(self, schema_id: str, key: Key, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
-        """Return a saved definition, whose files are only read for places and edits; or read it, and add it."""
+    def _find_text(
+        self, schema_id: str, key: Key, type_: SchemaType, rendering: ProtoRendering
+    ) -> tuple[bytes | None, str | None]:
+        """Return the digest of a definition's text and the name of its record; None for what is not saved."""
         if self._saved is None:
-            return read()
-        if values := self._saved.find(schema_id, key):
-            definition, properties, source, has_locator, has_editor = values
-            return SchemaInfo(
-                type_,
-                definition,
-                properties,
-                source and Source(*source),
-                locator=functools.partial(locate_again, read) if has_locator else None,
-                editor=functools.partial(edit_again, read) if has_editor else None,
-            )
-        info = read()
-        self._saved.add_definition(schema_id, key, info)
-        return info
+            return None, None
+        return self._saved.find_text(schema_id, key, _list_text_conditions(type_, rendering))
+
+    def _add_text(self, schema_id: str, key: Key, rendering: ProtoRendering, info: SchemaInfo, kind: str) -> None:
+        """Save what `_find_text` returns of a definition that was read."""
+        if self._saved:
+            conditions = _list_text_conditions(info.type, rendering)
+            self._saved.add_text(schema_id, key, conditions, info, is_kind=bool(kind))
 
     # Files
 
@@ -838,6 +841,15 @@ class DefinitionLoader:
         files = StepFiles(self._repository, state)
         include = read_include_at(self._repository, state, self._project)
         return Definitions(files, shared=self._definition_files, blob=files.blob, include=include)
+
+    def expect(self, schemas: Iterable[str]) -> None:
+        """Read the contents of all files of topics (tenant/namespace/topic) at once as soon as one is read."""
+        self._expected_topics = [*schemas]
+
+    def _read_expected(self) -> None:
+        if self._expected_topics:
+            topics, self._expected_topics = self._expected_topics, []
+            self.read_ahead(topics)
 
     def read_ahead(self, schemas: Iterable[str]) -> None:
         """Read the contents of all files of topics (tenant/namespace/topic) at once, when many of their versions are read."""
@@ -887,6 +899,15 @@ class DefinitionLoader:
 
 
 # The approved ref
+
+
+def _list_text_conditions(type_: SchemaType, rendering: ProtoRendering) -> tuple[str, ...]:
+    """List what the text of a definition depends on besides files, if it or a half of it may be a `.proto` definition."""
+    if SPECS[type_].language in ("avro", ""):
+        return ()
+    from schemactl.formats.protobuf.protoc_process import describe_installation
+
+    return rendering, describe_installation()
 
 
 def resolve_approved_ref(

@@ -1,7 +1,8 @@
-"""The approved declarations and definitions that earlier commands read, saved so that a command on all topics reads no files.
+"""The approved declarations, and digests of the definitions, that earlier commands read, saved so that a command on all topics reads no files.
 
-A declared topic is saved with the blob ids of its declaration and of all files of its definition, and the definition of a version with
-the commit that added it, so an entry is never wrong. Definitions that depend on an installed protoc are not saved.
+A declared topic is saved with the blob ids of its declaration and of all files of its definition, and the digest of a version's text with
+the commit that added it, so an entry is never wrong. The text of a `.proto` definition also depends on the form in which clients send it,
+and on the installed protoc.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any, Final
 from schemactl.core.schema import SchemaInfo
 from schemactl.declare.document import TopicDocument
 from schemactl.declare.reader import topic_to_values
-from schemactl.formats import SPECS
+from schemactl.formats import get_record_name
+from schemactl.formats.digest import compute_text_digest
 from schemactl.history.store import Store
 
 _KIND: Final = "definitions"
@@ -21,9 +23,6 @@ _KIND: Final = "definitions"
 
 _REWRITE_SHARE: Final = 0.01
 """The share of new entries from which on the file is written: writing a long history takes longer than reading a few files again."""
-
-_MAX_NEW: Final = 20_000
-"""The most new entries that a run saves. The first plan of a long history reads more, and would take more memory to save them than for the plan."""
 
 Key = tuple[Any, ...]
 """Everything that an entry depends on, as plain values."""
@@ -60,21 +59,22 @@ class SavedDefinitions:
         if not document.clients:
             self._add(schema_id, key, topic_to_values(document))
 
-    def add_definition(self, schema_id: str, key: Key, info: SchemaInfo) -> None:
-        """Add a definition, unless its content depends on an installed protoc."""
-        if SPECS[info.type].language in ("avro", "") and info.proto is None:
-            source = info.source and (info.source.path, info.source.line, info.source.column, info.source.end_column)
-            self._add(schema_id, key, (info.schema, {**info.properties}, source, bool(info.locator), bool(info.editor)))
+    def find_text(self, schema_id: str, key: Key, conditions: Key) -> tuple[bytes | None, str | None]:
+        """Return the digest of a definition's text and the name of its record, as they were added with the same `conditions`."""
+        digest, record_name, saved_conditions = self.find(schema_id, key) or (None, None, ())
+        return (digest, record_name) if saved_conditions == conditions else (None, None)
+
+    def add_text(self, schema_id: str, key: Key, conditions: Key, info: SchemaInfo, *, is_kind: bool) -> None:
+        """Add the digest of a definition's text, which depends on the key and the `conditions`, and its record if it is of a kind."""
+        record_name = get_record_name(info) if is_kind else None
+        self._add(schema_id, key, (compute_text_digest(info), record_name, conditions))
 
     def save(self) -> None:
         """Save the entries if this run has added enough."""
-        if _REWRITE_SHARE * sum(map(len, self._saved.values())) < self._new_count <= _MAX_NEW:
+        if self._new_count > _REWRITE_SHARE * sum(map(len, self._saved.values())):
             self._store.write(_KIND, marshal.dumps({**self._saved, **self._current}))
             self._new_count = 0
 
     def _add(self, schema_id: str, key: Key, values: tuple[Any, ...]) -> None:
         self._new_count += 1
-        if self._new_count <= _MAX_NEW:
-            self._current[schema_id][key] = values
-        else:
-            self._current.clear()
+        self._current[schema_id][key] = values
