@@ -214,6 +214,59 @@ def _record(name: str, version: int, fields: int, more: list[dict[str, object]])
     )
 
 
+def list_proto_commits(topics: int, commits: int, project: str) -> Iterator[Files]:
+    """Yield the files of each commit of `.proto` topics: one topic gets a field, or every fortieth commit their common file."""
+    counts = [1] * topics
+    common_count = 1
+    files: Files = {"schemactl.yaml": project, "protos/common.proto": _make_message("common", "Common", common_count)}
+    for topic in range(topics):
+        lines = [
+            f"topic: persistent://acme/protos/t{topic:02d}",
+            "schema:",
+            "  type: PROTOBUF_NATIVE",
+            f"  definition: ../protos/t{topic:02d}.proto",
+            f"  message: acme.T{topic:02d}",
+            "  references: [../protos/common.proto]",
+        ]
+        files[f"topics/t{topic:02d}.yaml"] = "\n".join(lines) + "\n"
+        files[f"protos/t{topic:02d}.proto"] = _make_message(f"t{topic:02d}", f"T{topic:02d}", 1)
+    yield files
+    for number in range(1, commits):
+        if number % 40 == 0:
+            common_count += 1
+            yield {"protos/common.proto": _make_message("common", "Common", common_count)}
+        else:
+            topic = number % topics
+            counts[topic] += 1
+            path = f"protos/t{topic:02d}.proto"
+            yield {path: _make_message(f"t{topic:02d}", f"T{topic:02d}", counts[topic])}
+
+
+def _make_message(file: str, name: str, fields: int) -> str:
+    lines = ['syntax = "proto3";', "package acme;"]
+    if file != "common":
+        lines.append('import "common.proto";')
+    lines.append(f"message {name} {{")
+    if file != "common":
+        lines.append("  Common common = 1000;")
+    lines += [f"  string field_{number} = {number};" for number in range(1, fields + 5)]
+    return "\n".join([*lines, "}", ""])
+
+
+def make_protos(folder: Path, topics: int, commits: int, *, project: str = PROJECT) -> None:
+    """`folder` is a repository of `.proto` topics with that much history on main."""
+    folder.mkdir(parents=True)
+    git = ["git", "-C", str(folder)]
+    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], env=ENVIRONMENT, check=True)
+    stream = []
+    for number, files in enumerate(list_proto_commits(topics, commits, project)):
+        committer = f"committer Dev <dev@acme.example> {FIRST_COMMIT_S + 60 * number} +0000"
+        stream.append(f"commit refs/heads/main\n{committer}\ndata 6\nChange\n")
+        stream += [f"M 100644 inline {path}\ndata {len(text or '')}\n{text}\n" for path, text in files.items()]
+    subprocess.run([*git, "fast-import", "--quiet"], input="".join(stream).encode(), env=ENVIRONMENT, check=True)
+    subprocess.run([*git, "reset", "--quiet", "--hard", "main"], env=ENVIRONMENT, check=True)
+
+
 def make(
     folder: Path, topics: int, commits: int, namespaces: int, *, skew: float = 1.0, project: str = PROJECT
 ) -> None:

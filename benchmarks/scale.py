@@ -16,6 +16,10 @@ run, and the memory of the largest process. Git's reading is `git log --raw` of 
     diff            the changes of the last 50 commits
     graph           the users of each type
     plan            of an empty registry
+    apply           of everything to this registry, in SQLite
+    plan-again, drift, status   with nothing to do; after the row `apply`
+    served-plan, served-drift, served-status   the same with this registry behind `schemactl serve`; after the row `apply`
+    proto, proto-again          `plan` of another repository, 20 `.proto` topics with 600 versions, and again after an `apply`
     generate, site  of all topics
     regenerate      `generate` again, with nothing changed; after the row `generate`
     one             `generate` again, with a field added to the topic of most versions, not committed; after the row `generate`
@@ -42,7 +46,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from repositories import ENVIRONMENT, make
+from repositories import ENVIRONMENT, make, make_protos
 
 PROJECT = """version: 1
 roots: [topics]
@@ -50,6 +54,7 @@ approved: main
 defaults: {schema_compatibility_strategy: BACKWARD}
 targets:
   local: {registry: "sqlite:.schemactl/registry.db"}
+  served: {registry: "http://127.0.0.1:18089"}
 generate: {package: scale_schemas, out: generated}
 """
 
@@ -84,8 +89,11 @@ class Bench:
         self.even_sizes = (1_000 // divisor, 3_000 // divisor, 20 // divisor)
         if not self.folder.exists():
             make(self.folder, 5_000 // divisor, self.commits, 100 // divisor, skew=SKEW, project=PROJECT)
+        self.proto_folder = folder / f"{self.folder.name}-protos"
+        self.proto_sizes = (20 // divisor, 400 // divisor)
         self.reset()
-        shutil.rmtree(self.output, ignore_errors=True)
+        for path in (self.output, self.folder / ".schemactl", self.proto_folder / ".schemactl"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def reset(self) -> None:
         """Restore the working tree of a branch on top of main."""
@@ -155,6 +163,34 @@ class Bench:
         self.reset()
         return usage
 
+    def run_served(self, command: str) -> Usage:
+        """Run a command on the registry of the row `apply`, which a server provides."""
+        command_line = [sys.executable, "-m", "schemactl", "serve", "--port", "18089", "--registry"]
+        server = subprocess.Popen(
+            [*command_line, "sqlite:.schemactl/registry.db"], cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.PIPE
+        )
+        with server:
+            if server.stdout is None:
+                raise SystemExit("schemactl serve prints nothing")
+            # The server prints its URL when it answers.
+            server.stdout.readline()
+            usage = self.schemactl(command, "--target", "served")
+            server.terminate()
+        return usage
+
+    def plan_protos(self) -> Usage:
+        """Plan `.proto` topics for an empty registry."""
+        if not self.proto_folder.exists():
+            make_protos(self.proto_folder, *self.proto_sizes, project=PROJECT)
+        # The versions belong to other benchmarks.
+        self.schemactl("check", folder=self.proto_folder)
+        return self.schemactl("plan", "--target", "local", folder=self.proto_folder)
+
+    def plan_protos_again(self) -> Usage:
+        """Plan these topics again after an `apply`."""
+        self.schemactl("apply", "--target", "local", "--yes", folder=self.proto_folder)
+        return self.schemactl("plan", "--target", "local", folder=self.proto_folder)
+
     def write_even_site(self) -> Usage:
         """Write the site of the repository whose topics have equally many versions."""
         if not self.even_folder.exists():
@@ -203,6 +239,15 @@ def main(rows: list[str], folder: Path, *, is_small: bool) -> None:
         "diff": lambda: bench.schemactl("diff", "main~50..main"),
         "graph": lambda: bench.schemactl("graph"),
         "plan": lambda: bench.schemactl("plan", "--target", "local"),
+        "apply": lambda: bench.schemactl("apply", "--target", "local", "--yes"),
+        "plan-again": lambda: bench.schemactl("plan", "--target", "local"),
+        "drift": lambda: bench.schemactl("drift", "--target", "local"),
+        "status": lambda: bench.schemactl("status", "--target", "local"),
+        "served-plan": lambda: bench.run_served("plan"),
+        "served-drift": lambda: bench.run_served("drift"),
+        "served-status": lambda: bench.run_served("status"),
+        "proto": bench.plan_protos,
+        "proto-again": bench.plan_protos_again,
         "generate": bench.generate,
         "regenerate": bench.generate,
         "one": bench.generate_one,
@@ -217,11 +262,11 @@ def main(rows: list[str], folder: Path, *, is_small: bool) -> None:
     if not bench.cache.exists() and rows and "check" not in rows:
         bench.schemactl("check")
     git_s = bench.read_with_git()
-    print(f"{'git':10} {git_s:7.2f} s", flush=True)
+    print(f"{'git':13} {git_s:7.2f} s", flush=True)
     for row in rows or measurements:
         usage = measurements[row]()
         print(
-            f"{row:10} {usage.cpu_s:7.2f} s {usage.cpu_s / git_s:6.1f} times {usage.memory_mb:6.0f} MB   exit {usage.status}",
+            f"{row:13} {usage.cpu_s:7.2f} s {usage.cpu_s / git_s:6.1f} times {usage.memory_mb:6.0f} MB   exit {usage.status}",
             flush=True,
         )
 

@@ -458,8 +458,14 @@ class History:
 
     def read_ahead(self, topics: Collection[TopicName]) -> None:
         """Read what is saved of topics at once, and later the files of the others from Git as soon as one of them is needed."""
-        if len(topics) >= _MANY_TOPICS:
+        has_many = len(topics) >= _MANY_TOPICS
+        if has_many:
             self.state.read_ahead()
+        if has_many or any(
+            _may_be_compiled(SchemaType[version.type])
+            for topic in topics
+            for version in self.state.list_versions(topic.schema_id)
+        ):
             self._definitions.open_saved()
         self._definitions.expect(topic.schema_id for topic in topics if not self._definitions.has_saved(topic))
 
@@ -761,7 +767,7 @@ class DefinitionLoader:
     # Saved declarations and definitions
 
     def open_saved(self) -> None:
-        """Use the saved declarations and digests of texts from now on; for a few topics, reading them takes longer than reading files."""
+        """Use the saved declarations and digests of texts from now on; for a few topics in Avro, reading them takes longer than reading files."""
         if self._saved is None:
             self._saved = SavedDefinitions(Store(self._repository.common_directory, self._project.path))
 
@@ -901,9 +907,14 @@ class DefinitionLoader:
 # The approved ref
 
 
+def _may_be_compiled(type_: SchemaType) -> bool:
+    """Return whether a definition of the type, or a half of it, may be compiled by protoc."""
+    return SPECS[type_].language in ("protobuf", "pair")
+
+
 def _list_text_conditions(type_: SchemaType, rendering: ProtoRendering) -> tuple[str, ...]:
     """List what the text of a definition depends on besides files, if it or a half of it may be a `.proto` definition."""
-    if SPECS[type_].language in ("avro", ""):
+    if not _may_be_compiled(type_):
         return ()
     from schemactl.formats.protobuf.protoc_process import describe_installation
 

@@ -24,6 +24,9 @@ _KIND: Final = "definitions"
 _REWRITE_SHARE: Final = 0.01
 """The share of new entries from which on the file is written: writing a long history takes longer than reading a few files again."""
 
+_COMPILED_COUNT: Final = 100
+"""The number of other entries that the digest of a `.proto` definition counts for: protoc takes longer than reading a file."""
+
 Key = tuple[Any, ...]
 """Everything that an entry depends on, as plain values."""
 
@@ -57,7 +60,8 @@ class SavedDefinitions:
     def add_topic(self, schema_id: str, key: Key, document: TopicDocument) -> None:
         """Add a declared topic, unless clients have their own definitions."""
         if not document.clients:
-            self._add(schema_id, key, topic_to_values(document))
+            self._new_count += 1
+            self._current[schema_id][key] = topic_to_values(document)
 
     def find_text(self, schema_id: str, key: Key, conditions: Key) -> tuple[bytes | None, str | None]:
         """Return the digest of a definition's text and the name of its record, as they were added with the same `conditions`."""
@@ -67,14 +71,12 @@ class SavedDefinitions:
     def add_text(self, schema_id: str, key: Key, conditions: Key, info: SchemaInfo, *, is_kind: bool) -> None:
         """Add the digest of a definition's text, which depends on the key and the `conditions`, and its record if it is of a kind."""
         record_name = get_record_name(info) if is_kind else None
-        self._add(schema_id, key, (compute_text_digest(info), record_name, conditions))
+        # The text of a compiled definition depends on the release of protoc.
+        self._new_count += _COMPILED_COUNT if conditions else 1
+        self._current[schema_id][key] = compute_text_digest(info), record_name, conditions
 
     def save(self) -> None:
         """Save the entries if this run has added enough."""
         if self._new_count > _REWRITE_SHARE * sum(map(len, self._saved.values())):
             self._store.write(_KIND, marshal.dumps({**self._saved, **self._current}))
             self._new_count = 0
-
-    def _add(self, schema_id: str, key: Key, values: tuple[Any, ...]) -> None:
-        self._new_count += 1
-        self._current[schema_id][key] = values
