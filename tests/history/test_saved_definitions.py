@@ -166,3 +166,26 @@ def test_digests_of_texts_are_known_without_their_files(repository: Scratch, mon
         files = [path for path in FILES if repository.git("rev-parse", f"HEAD:{path}").strip() in requested_names]
         # It declares clients and the readers of kinds, which are not saved.
         assert files == ["topics/rest.yaml"]
+
+
+def test_digest_of_a_proto_text_is_known_in_the_form_of_one_language(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    declaration = (
+        "topic: shop/sales/orders\nschema: {type: PROTOBUF_NATIVE, definition: orders.proto, message: shop.Order}\n"
+    )
+    text = 'syntax = "proto3";\npackage shop;\nmessage Order { string id = 1; }\n'
+    scratch.commit({"topics/orders.yaml": declaration, "topics/orders.proto": text})
+    scratch.flush()
+    with Repository.open(scratch.path) as opened:
+        _, expected = read_catalog(opened, saved=True)
+    digests = [compute_text_digest(info) for info in list_definitions(expected)]
+    scratch.commit({"topics/orders.yaml": f"{declaration}protobuf: {{rendering: go}}\n"})
+    scratch.flush()
+    for known_digests in (digests, [None, None]):
+        with Repository.open(scratch.path) as opened:
+            approved = read_history(opened, PROJECT)
+            if known_digests is digests:
+                approved = approved.view_until(approved.resolve_position("HEAD~1", ""))
+            approved.read_ahead(approved.catalog.topics)
+            infos = list_definitions(Catalog({}, dict(approved.catalog.topics)))
+            assert [info.text_digest for info in infos] == known_digests
