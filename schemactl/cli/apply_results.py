@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from schemactl.core import atomic_files
 from schemactl.core.catalog import Catalog
 from schemactl.core.environment import get_ci_run
 from schemactl.core.errors import SchemactlError
-from schemactl.core.json_values import Json, json_pieces
+from schemactl.core.json_values import Json
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
@@ -170,6 +170,7 @@ class ApplyRecord:
     """
 
     def __init__(self, ready: ReadyPlan, result: str | None) -> None:
+        from schemactl.deploy.plan_json import encode_lines
         from schemactl.deploy.target_catalog import rename_catalog
         from schemactl.report.apply_result import make_started_document
 
@@ -187,14 +188,15 @@ class ApplyRecord:
             named = rename_catalog(ready.target.approved.catalog, ready.target.names)
             planned_names = plan.scope.topics & named.topics.keys()
             self._git = Catalog(topics={name: named.topics[name] for name in planned_names})
-        text = "".join(json_pieces(make_started_document(plan, self._run))).encode().removesuffix(b"]\n}")
-        self._end_offset = len(text)
+        # The file ends with _END, which is overwritten.
+        self._end_offset = -len(_END)
+        content = self._measure(encode_lines(make_started_document(plan, self._run)))
         self._separator = b""
         self._synced_s = time.monotonic()
         self._file: int | None = None
         try:
             atomic_files.write(
-                self._path, text + _END, below=context.top, mode=atomic_files.PRIVATE_MODE, make_folders=not result
+                self._path, content, below=context.top, mode=atomic_files.PRIVATE_MODE, make_folders=not result
             )
             self._file = atomic_files.reopen(self._path, below=context.top)
         except OSError as error:
@@ -202,6 +204,12 @@ class ApplyRecord:
             if result:
                 raise SchemactlError(message, fix="name a file in a folder you may write") from error
             context.say(f"warning: the steps of this apply are not recorded: {message}")
+
+    def _measure(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the pieces of the file, and count their bytes."""
+        for piece in pieces:
+            self._end_offset += len(piece)
+            yield piece
 
     def add(self, number: int) -> None:
         """Add a completed step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -338,6 +338,12 @@ def list_unreadable_views(declarations: Iterable[UnreadableDeclaration]) -> tupl
     )
 
 
+def encode_lines(document: DataclassInstance) -> Iterator[bytes]:
+    """Yield the content of a file with a document as indented JSON, in pieces."""
+    yield from (piece.encode() for piece in json_pieces(document))
+    yield b"\n"
+
+
 def write_json(document: DataclassInstance, path: Path, *, below: str | None = None) -> None:
     """Write a document to the file at `path` as indented JSON, atomically, without following links below `below`.
 
@@ -346,9 +352,9 @@ def write_json(document: DataclassInstance, path: Path, *, below: str | None = N
     Raises:
         SchemactlError: if the file cannot be written.
     """
-    text = "".join(json_pieces(document)) + "\n"
+    pieces = encode_lines(document)
     try:
-        atomic_files.write(path, text.encode(), below=below, mode=atomic_files.PRIVATE_MODE, make_folders=False)
+        atomic_files.write(path, pieces, below=below, mode=atomic_files.PRIVATE_MODE, make_folders=False)
     except OSError as error:
         raise SchemactlError(
             f"{path} cannot be written: {error.strerror}", fix="name a file in a folder you may write"
