@@ -59,11 +59,7 @@ def _parse_documents(front: str) -> Parser:
 
 
 def _without_libyaml(text: str) -> object:
-    composer, yaml_parser.COMPOSER = yaml_parser.COMPOSER, yaml_parser.PythonComposer
-    try:
-        return yaml_parser.read_yaml("a.yaml", text.encode())
-    finally:
-        yaml_parser.COMPOSER = composer
+    return yaml_parser.compose("a.yaml", text.encode(), yaml_parser.PythonComposer)
 
 
 def _in_yaml(text: str) -> object:

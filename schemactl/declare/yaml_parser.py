@@ -323,18 +323,23 @@ if yaml.__with_libyaml__:
     COMPOSER = CComposer
 
 
-def compose(path: str, data: bytes) -> list[yaml.Node]:
+def compose(path: str, data: bytes, composer_class: Any = COMPOSER) -> list[yaml.Node]:
     """Compose the root nodes of the documents of a YAML file.
+
+    Args:
+        path: the path of the file, for problems.
+        data: the content of the file.
+        composer_class: PythonComposer or CComposer, which compose the same nodes.
 
     Raises:
         DeclarationError: with one problem, if the file is not UTF-8, not YAML, or exceeds a limit.
     """
     text = decode(path, data)
     parsed_text, replacements = _replace_old_line_breaks(path, text)
-    _check_directives(path, parsed_text)
+    _check_directives(path, parsed_text, composer_class)
     nodes = []
     try:
-        composer = COMPOSER(parsed_text)
+        composer = composer_class(parsed_text)
         while composer.check_node():
             nodes.append(composer.get_node())
             if len(nodes) > MAX_DOCUMENTS:
@@ -387,7 +392,7 @@ _DIRECTIVE: Final = re.compile("(?:^|[\n\r])%")
 """The start of a directive, or of a line in a scalar."""
 
 
-def _check_directives(path: str, text: str) -> None:
+def _check_directives(path: str, text: str, composer_class: Any) -> None:
     """Reject directives except `%YAML`: parsers compare each `%TAG` with all earlier ones, and tags are not supported.
 
     Raises:
@@ -395,7 +400,7 @@ def _check_directives(path: str, text: str) -> None:
     """
     if "%" not in text or not _DIRECTIVE.search(text):
         return
-    scanner = COMPOSER(text)
+    scanner = composer_class(text)
     try:
         while scanner.check_token():
             token = scanner.get_token()
