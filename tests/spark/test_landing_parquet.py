@@ -17,7 +17,6 @@ from pyarrow import fs
 from pyspark.sql.types import StructType
 
 from schemactl.spark import WrongArgument
-from schemactl.spark.tables import parquet
 from schemactl.spark.tables.delta import DeltaTable
 from schemactl.spark.tables.landing_table import Addition, DataFile, Folder
 from schemactl.spark.tables.parquet import (
@@ -70,17 +69,17 @@ def test_no_rows_make_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("open_files", "waiting_bytes"), [(2, 4_000), (2, 10**9), (100, 4_000)])
 def test_many_partitions_take_bounded_memory_and_lose_no_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: int, waiting_bytes: int
+    tmp_path: Path, open_files: int, waiting_bytes: int
 ) -> None:
-    monkeypatch.setattr(parquet, "_OPEN_FILES", open_files)
-    monkeypatch.setattr(parquet, "_WAITING_BYTES", waiting_bytes)
     pick = random.Random(3)  # noqa: S311  reproducible, not secret
     rows = [(pick.choice("abcdefgh"), pick.choice([None, True, False]), number) for number in range(3_000)]
     batches = [
         pa.RecordBatch.from_pylist([{"a": a, "b": b, "n": n} for a, b, n in rows[start : start + 500]])
         for start in range(0, 3_000, 500)
     ]
-    files = write_parquet(tmp_path, batches, partition_by=("b", "a"))
+    files = write_parquet(
+        tmp_path, batches, partition_by=("b", "a"), open_files=open_files, waiting_bytes=waiting_bytes
+    )
     result = Counter(
         (name.rpartition("/")[0], row["n"]) for name, file in files.items() for row in file.read().to_pylist()
     )

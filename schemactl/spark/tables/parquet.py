@@ -82,12 +82,6 @@ COMPRESSIONS: Final = {
 _ESCAPES: Final = str.maketrans({chr(code): f"%{code:02X}" for code in [*range(1, 32), 127, *b"\"#%'*/:=?\\{[]^"]})
 """ExternalCatalogUtils.charToEscape."""
 
-_WAITING_BYTES: Final = 128 * 2**20
-"""The maximum size in memory of the rows that wait for a row group, over all partitions of a task."""
-
-_OPEN_FILES: Final = 32
-"""How many files of partitions stay open to be continued."""
-
 _PAGE_ROWS: Final = 20_000
 """The rows of a page in Parquet's Java library."""
 
@@ -202,6 +196,8 @@ class Shape:
         partition_by: the partition columns.
         compression: a key of COMPRESSIONS.
         group_bytes: the size of a row group in memory.
+        waiting_bytes: the maximum size in memory of the rows that wait for a row group, over all partitions of a task.
+        open_files: how many files of partitions stay open to be continued.
         file_bytes: the size on disk at which a file ends.
         file_rows: the maximum number of rows of a file.
         partitions_inside: whether files also have the partition columns, as in Iceberg, which distinguishes the empty text from null.
@@ -212,6 +208,8 @@ class Shape:
     partition_by: tuple[str, ...] = ()
     compression: str = "snappy"
     group_bytes: int = 64 * 2**20
+    waiting_bytes: int = 128 * 2**20
+    open_files: int = 32
     file_bytes: int = 256 * 2**20
     file_rows: int | None = None
     partitions_inside: bool = False
@@ -240,7 +238,7 @@ class ParquetFiles:
             waiting.bytes += held_bytes if part is rows else part.nbytes
             if waiting.bytes >= self._shape.group_bytes:
                 self._write(folder)
-        while sum(waiting.bytes for waiting in self._waiting.values()) > _WAITING_BYTES:
+        while sum(waiting.bytes for waiting in self._waiting.values()) > self._shape.waiting_bytes:
             self._write(max(self._waiting, key=lambda folder: self._waiting[folder].bytes))
 
     def close(self) -> list[DataFile]:
@@ -272,7 +270,7 @@ class ParquetFiles:
             rows = rows.slice(room)
             if file.rows == self._shape.file_rows or file.bytes >= self._shape.file_bytes:
                 self._close(folder)
-        if len(self._open_files) > _OPEN_FILES:
+        if len(self._open_files) > self._shape.open_files:
             self._close(next(iter(self._open_files)))
 
     def _close(self, folder: str) -> None:
