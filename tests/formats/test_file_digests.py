@@ -12,7 +12,6 @@ from corpora import read_rows
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.core.errors import InvalidSchema
-from schemactl.formats.protobuf import file_digests
 from schemactl.formats.protobuf.file_digests import FileDigests
 from schemactl.formats.protobuf.protoc import Proto, compile_all, compile_files, identify
 
@@ -231,9 +230,13 @@ def random_text(rng: random.Random, name: str, names: list[str]) -> bytes:
     return "\n".join([*lines, f"message M{name} {{ {' '.join(fields)} }}"]).encode()
 
 
-def test_few_revisions_are_remembered(open_digests: FileDigests, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_digests, "_MAX_FILES", 3)
-    for number in range(10):
-        texts = {"a": IMPORTS_B, "b": f"message B {{ int32 x = {number + 1}; }}"}
-        compare(open_digests, make_proto("a", **texts))
-    assert len(open_digests._files) == 3
+def test_few_revisions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = record_runs(monkeypatch)
+    protos = [make_proto("a", a=f"message A {{ int32 x = {number}; }}") for number in range(1, 11)]
+    with closing(FileDigests(max_files=3)) as digests:
+        for proto in protos:
+            compare(digests, proto)
+        for proto, run_count in ((protos[-1], 0), (protos[-3], 0), (protos[-4], 1), (protos[-4], 0)):
+            runs.clear()
+            compare(digests, proto)
+            assert len(runs) == run_count

@@ -21,9 +21,6 @@ from schemactl.formats.protobuf.definition import combine_digests, digest_conten
 from schemactl.formats.protobuf.imports import find_imports
 from schemactl.formats.protobuf.protoc import Proto, compile_files, find_problem
 
-_MAX_FILES: Final = 8_192
-"""How many revisions of files stay in memory, the most recently used ones."""
-
 _MAX_TEXT_BYTES: Final = 16 * 2**20
 """The size of the texts whose digests stay in memory."""
 
@@ -93,7 +90,9 @@ class _Batch:
 class FileDigests:
     """The digests of compiled files, from which the identities of definitions follow. `close` it after use."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_files: int = 8_192) -> None:
+        """Remember `max_files` revisions of files, the most recently used ones."""
+        self._max_files = max_files
         self._files: dict[bytes, _CompiledFile] = {}
         # The definitions that did not compile last, by the path of their file: the key of that revision.
         self._failed_keys: dict[str, bytes] = {}
@@ -136,7 +135,7 @@ class FileDigests:
             batch.add(definition)
         for batch in batches:
             self._compile_batch(batch)
-        while len(self._files) > _MAX_FILES:
+        while len(self._files) > self._max_files:
             del self._files[next(iter(self._files))]
 
     def identify(self, proto: Proto) -> Hashable | None:

@@ -38,10 +38,10 @@ from schemactl.formats.protobuf.rendering import render, render_set
 MAX_SOURCE_BYTES: Final = 5 * 2**20
 """The maximum size of one definition with its imports: a broker stores no larger schema."""
 
-TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 """The time for one run of protoc, and for the separate run of a definition without an answer; a thousand typical ones take 1 s."""
 
-WORKER: Final = Path(__file__).with_name("protoc_worker.py")
+_WORKER: Final = Path(__file__).with_name("protoc_worker.py")
 """The script that runs protoc."""
 
 _CACHE_BYTES: Final = 64 * 2**20
@@ -291,9 +291,9 @@ def _run_jobs(jobs: Sequence[tuple[Path, Sequence[str]]]) -> list[str]:
             "a .proto definition needs protoc, which is not installed", fix='pip install "pulsar-schemactl[proto]"'
         )
     package = Path(next(iter(spec.submodule_search_locations)))
-    command = [sys.executable, "-I", str(WORKER), str(package.parent), str(package / "_proto")]
+    command = [sys.executable, "-I", str(_WORKER), str(package.parent), str(package / "_proto")]
     with open_worker(command) as process:
-        return process.answers(["\t".join([str(folder), *arguments]) + "\n" for folder, arguments in jobs], TIMEOUT_S)
+        return process.answers(["\t".join([str(folder), *arguments]) + "\n" for folder, arguments in jobs], _TIMEOUT_S)
 
 
 def compile_files(folder: Path, names: Iterable[str]) -> FileDescriptorSet | None:
@@ -310,7 +310,7 @@ def _read_outcome(job: Path, code: str) -> bytes | InvalidSchema:
     if code == "0":
         return (job / "out").read_bytes()
     if not code:
-        return DependsOnProtoc(f"protoc timed out after {TIMEOUT_S:.0f} s, or crashed")
+        return DependsOnProtoc(f"protoc timed out after {_TIMEOUT_S:.0f} s, or crashed")
     output = (job / "err").read_text(encoding="utf-8", errors="replace").replace(f"{job}/in/", "")
     for line in output.split("\n"):
         match = _MESSAGE_WITH_PLACE.fullmatch(line)
