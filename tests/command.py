@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TextIO
 from unittest.mock import patch
 
 from fork_server import COMMAND_LINE, start_program
-from scratch import ENVIRONMENT
+from scratch import ENVIRONMENT, Scratch
 
 from schemactl.cli import main
 
@@ -26,8 +26,13 @@ class Printed(NamedTuple):
     code: int
 
 
-def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = "") -> Printed:
-    """Run a command in `folder` with `stdin`, and return its output; it must exit with `code`, or with one of these codes."""
+Place = Path | Scratch
+"""Where a command runs: in a folder, or in a repository, whose commits are made first."""
+
+
+def schemactl(place: Place, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = "") -> Printed:
+    """Run a command in `place` with `stdin`, and return its output; it must exit with `code`, or with one of these codes."""
+    folder = _enter(place)
     out, err = io.StringIO(), io.StringIO()
     stdin_stream = io.TextIOWrapper(io.BytesIO(stdin.encode())) if isinstance(stdin, str) else stdin
     with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", stdin_stream):
@@ -40,23 +45,23 @@ def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0, st
     return printed
 
 
-def run_json(folder: Path, *arguments: str, code: int | Collection[int] = 0) -> Any:
-    """Run a command in `folder` with `--format json`, and return its report; it must exit with `code`, or with one of these codes."""
-    return json.loads(schemactl(folder, *arguments, "--format", "json", code=code).out)
+def run_json(place: Place, *arguments: str, code: int | Collection[int] = 0) -> Any:
+    """Run a command in `place` with `--format json`, and return its report; it must exit with `code`, or with one of these codes."""
+    return json.loads(schemactl(place, *arguments, "--format", "json", code=code).out)
 
 
-def process(folder: Path, *arguments: str, **variables: str) -> Printed:
-    """Run a command in a separate process in `folder`, and return its output."""
-    with start_program(folder, COMMAND_LINE, *arguments, environment=ENVIRONMENT | variables) as program:
+def process(place: Place, *arguments: str, **variables: str) -> Printed:
+    """Run a command in a separate process in `place`, and return its output."""
+    with start_program(_enter(place), COMMAND_LINE, *arguments, environment=ENVIRONMENT | variables) as program:
         code = program.wait()
         return Printed(program.read_out(), program.read_err(), code)
 
 
-def run_interpreter(folder: Path, *arguments: str, **variables: str) -> Printed:
-    """Run a command in a new Python in `folder`, and return its output: twenty times the work of `process`."""
+def run_interpreter(place: Place, *arguments: str, **variables: str) -> Printed:
+    """Run a command in a new Python in `place`, and return its output: twenty times the work of `process`."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "schemactl", *arguments],
-        cwd=folder,
+        cwd=_enter(place),
         env=ENVIRONMENT | variables,
         capture_output=True,
         text=True,
@@ -64,3 +69,11 @@ def run_interpreter(folder: Path, *arguments: str, **variables: str) -> Printed:
         timeout=120,
     )
     return Printed(done.stdout, done.stderr, done.returncode)
+
+
+def _enter(place: Place) -> Path:
+    """Return the folder of a place."""
+    if isinstance(place, Scratch):
+        place.flush()
+        return place.path
+    return place

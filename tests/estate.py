@@ -69,13 +69,11 @@ class Estate:
 
     def run(self, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = "") -> Printed:
         """Run a command in the repository, and return its output; it must exit with `code`, or with one of these codes."""
-        self.scratch.flush()
-        return schemactl(self.scratch.path, *arguments, code=code, stdin=stdin)
+        return schemactl(self.scratch, *arguments, code=code, stdin=stdin)
 
     def run_json(self, *arguments: str, code: int | Collection[int] = 0) -> Any:
         """Run a command in the repository with `--format json`, and return its report; it must exit as for `run`."""
-        self.scratch.flush()
-        return run_json(self.scratch.path, *arguments, code=code)
+        return run_json(self.scratch, *arguments, code=code)
 
     @contextmanager
     def registry(self) -> Iterator[EmbeddedRegistry]:

@@ -187,8 +187,7 @@ def test_the_definitions_of_topics_that_do_not_change_are_not_read(
     }
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"schemactl.yaml": "version: 1\napproved: main\n", **topics, **definitions})
-    scratch.flush()
-    schemactl(scratch.path, "check")
+    schemactl(scratch, "check")
     scratch.commit(proposals[change], branch="work", start=1)
     scratch.git("checkout", "-q", "work")
     blob_ids: list[str] = []
@@ -199,5 +198,5 @@ def test_the_definitions_of_topics_that_do_not_change_are_not_read(
         return read_blob(repository, blob_id)
 
     monkeypatch.setattr(Repository, "blob", read_and_note)
-    schemactl(scratch.path, "check", code=(0, 100))
+    schemactl(scratch, "check", code=(0, 100))
     assert len(blob_ids) < 20

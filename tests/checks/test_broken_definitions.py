@@ -47,7 +47,6 @@ def make_shop(path: Path, broken: Files) -> Scratch:
             "topics/other.avsc": write_record(ID, name="Other"),
         }
     )
-    scratch.flush()
     scratch.write({"topics/good.avsc": write_record(ID, OPTIONAL), "README.md": "Text.\n", **broken})
     return scratch
 
@@ -112,36 +111,36 @@ COMMANDS = {
 def test_a_broken_definition_stops_only_the_commands_that_need_it(unchanged_shop: Scratch, case: CommandCase) -> None:
     for command in case.commands:
         arguments = [word.format(shop=unchanged_shop.path) for word in command.split()]
-        printed = schemactl(unchanged_shop.path, *arguments, code=case.code)
+        printed = schemactl(unchanged_shop, *arguments, code=case.code)
         assert re.search(case.out, printed.out), (command, printed)
         assert case.err in printed.err, (command, printed)
 
 
 def test_a_whole_check_judges_the_other_topic_and_exits_with_1(unchanged_shop: Scratch) -> None:
-    report = run_json(unchanged_shop.path, "check", code=1)
+    report = run_json(unchanged_shop, "check", code=1)
     assert [(topic["topic"], topic["data"]) for topic in report["topics"]] == [
         ("persistent://shop/sales/good", "compatible")
     ]
     undecided = [finding for finding in report["findings"] if finding["rule"] == "NOT_DECIDED"]
     assert len(undecided) == 1
     assert {finding["rule"] for finding in report["findings"]} <= {"NOT_DECIDED", "TABLE_CHANGED"}
-    text = schemactl(unchanged_shop.path, "check", code=1)
+    text = schemactl(unchanged_shop, "check", code=1)
     assert (text.out + text.err).count(undecided[0]["message"]) == 1
 
 
 def test_packages_are_generated_for_the_topics_that_can_be_read(broken_shop: Scratch) -> None:
-    one = schemactl(broken_shop.path, "generate", "--topic", "good")
+    one = schemactl(broken_shop, "generate", "--topic", "good")
     assert "not requested, and it cannot be read: topics/" in one.out + one.err
-    schemactl(broken_shop.path, "generate", code=1)
+    schemactl(broken_shop, "generate", code=1)
     schemas = sorted(path.name for path in (broken_shop.path / "generated").rglob("*.avsc"))
     assert len(schemas) == 3, schemas
-    assert "0 stale" in schemactl(broken_shop.path, "generate", "--check", code=1).out
+    assert "0 stale" in schemactl(broken_shop, "generate", "--check", code=1).out
 
 
 def test_broken_definitions_that_were_approved_do_not_look_removed(broken_shop: Scratch) -> None:
     broken_shop.git("add", "-A")
     broken_shop.git("commit", "-q", "-m", "break it")
-    report = run_json(broken_shop.path, "check", code=1)
+    report = run_json(broken_shop, "check", code=1)
     assert [finding["rule"] for finding in report["findings"]] == ["NOT_DECIDED"]
 
 
@@ -156,29 +155,28 @@ def test_a_broken_namespace_stops_its_topics_only(tmp_path: Path) -> None:
             "topics/web.yaml": "namespace: shop/web\n---\ntopic: shop/web/clicks\nschema: {type: STRING}\n",
         }
     )
-    scratch.flush()
     scratch.write({"topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: backwards\n"})
-    assert "backwards" in schemactl(scratch.path, "check", "--topic", "orders", code=1).err
-    schemactl(scratch.path, "check", "--topic", "clicks")
-    report = run_json(scratch.path, "check", code=1)
+    assert "backwards" in schemactl(scratch, "check", "--topic", "orders", code=1).err
+    schemactl(scratch, "check", "--topic", "clicks")
+    report = run_json(scratch, "check", code=1)
     assert [finding["rule"] for finding in report["findings"]] == ["NOT_DECIDED"]
     assert report["policies"] == []
 
 
 def test_fmt_formats_the_files_that_can_be_read(broken_shop: Scratch) -> None:
     broken_shop.write({"topics/good.avsc": '{"type": "record",    "name": "Good", "fields": []}\n'})
-    assert "topics/good.avsc" in schemactl(broken_shop.path, "fmt", "--check", code=(1, 100)).out
-    schemactl(broken_shop.path, "fmt", "topics/good.avsc")
+    assert "topics/good.avsc" in schemactl(broken_shop, "fmt", "--check", code=(1, 100)).out
+    schemactl(broken_shop, "fmt", "topics/good.avsc")
     assert "    " not in (broken_shop.path / "topics/good.avsc").read_text().splitlines()[0]
 
 
 def test_the_hook_reports_only_the_definitions_that_the_commit_breaks(broken_shop: Scratch) -> None:
     broken_shop.git("add", "-A")
-    schemactl(broken_shop.path, "check", "--staged", code=1)
+    schemactl(broken_shop, "check", "--staged", code=1)
     broken_shop.git("commit", "-q", "--no-verify", "-m", "break it")
     broken_shop.write({"topics/good.avsc": write_record(ID)})
     broken_shop.git("add", "-A")
-    assert "of earlier commits" in schemactl(broken_shop.path, "check", "--staged").out
+    assert "of earlier commits" in schemactl(broken_shop, "check", "--staged").out
 
 
 def test_a_removed_file_still_names_its_topics(tmp_path: Path) -> None:
@@ -192,13 +190,12 @@ def test_a_removed_file_still_names_its_topics(tmp_path: Path) -> None:
         "topics/b.yaml": "topic: shop/sales/b\nschema: {type: STRING}\n",
     }
     scratch.commit(files)
-    scratch.flush()
     scratch.write(
         {"topics/b.yaml": None, "topics/money.avsc": write_record('{"name": "cents", "type": "string"}', name="Money")}
     )
-    assert "DELETED_TOPIC" in schemactl(scratch.path, "check", "topics/b.yaml").out
-    assert "TYPE_MISMATCH" in schemactl(scratch.path, "check", "topics/money.avsc", code=100).out
-    both = schemactl(scratch.path, "check", "topics/ns.yaml", "--topic", "a", code=100).out
+    assert "DELETED_TOPIC" in schemactl(scratch, "check", "topics/b.yaml").out
+    assert "TYPE_MISMATCH" in schemactl(scratch, "check", "topics/money.avsc", code=100).out
+    both = schemactl(scratch, "check", "topics/ns.yaml", "--topic", "a", code=100).out
     assert "DELETED_TOPIC" not in both
     assert "TYPE_MISMATCH" in both
 
@@ -221,7 +218,7 @@ def test_a_removed_definition_is_restored_and_never_replaced_by_another_topic_s(
     definition = scratch.path / "topics/returns.avsc"
     definition.unlink()
     for command in ("check", "lint", "generate --check"):
-        error = schemactl(scratch.path, *command.split(), code=1)
+        error = schemactl(scratch, *command.split(), code=1)
         text = f"{error.out}{error.err}"
         assert "there is no file `topics/returns.avsc` any more" in text
         assert re.search(
@@ -231,4 +228,4 @@ def test_a_removed_definition_is_restored_and_never_replaced_by_another_topic_s(
     scratch.git("restore", "--", "topics/returns.avsc")
     declaration = scratch.path / "topics/returns.yaml"
     declaration.write_text(declaration.read_text().replace("returns.avsc", "retruns.avsc"))
-    assert "fix      write returns.avsc" in "".join(map(str, schemactl(scratch.path, "check", code=1)[:2]))
+    assert "fix      write returns.avsc" in "".join(map(str, schemactl(scratch, "check", code=1)[:2]))

@@ -53,7 +53,6 @@ def make_repository(
     repository.commit({"schemactl.yaml": project, "topics/orders.yaml": declaration})
     for definition in definitions[:-1]:
         repository.commit({"topics/orders.avsc": json.dumps(definition)})
-    repository.flush()
     repository.write({"topics/orders.avsc": json.dumps(definitions[-1])})
     return repository
 
@@ -111,13 +110,13 @@ def test_a_consumer_is_judged_by_its_language(
         client, expected = client.replace(", language: ''", ""), []
     repository = make_repository(tmp_path / "r", definitions, client, strategy, type_)
     code = 100 if any(rule.endswith("error") for rule in expected) else 0
-    report = run_json(repository.path, "check", code=code)
+    report = run_json(repository, "check", code=code)
     assert sorted(f"{finding['rule']} {finding['severity']}" for finding in report["findings"]) == sorted(expected)
 
 
 def test_the_finding_names_the_language_the_place_and_a_message(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", [INT, LONG], BILLING % "go")
-    printed = schemactl(repository.path, "check", code=100).out
+    printed = schemactl(repository, "check", code=100).out
     [block] = [block for block in printed.split("\n\n") if "CLIENT_BREAKS" in block]
     lines = [line.strip() for line in block.splitlines()]
     assert lines[:2] == [
@@ -152,7 +151,7 @@ def test_a_client_with_a_version_is_judged_by_its_language(
 ) -> None:
     repository = make_repository(tmp_path / "r", definitions, client)
     code = 100 if BREAKS in expected else 0
-    report = run_json(repository.path, "check", code=code)
+    report = run_json(repository, "check", code=code)
     assert [f"{finding['rule']} {finding['severity']}" for finding in report["findings"]] == expected
 
 
@@ -172,19 +171,19 @@ def test_a_rollout_has_the_order_of_the_language(
 ) -> None:
     repository = make_repository(tmp_path / "r", definitions, BILLING % language)
     code = 100 if order == "no safe order" else 0
-    report = run_json(repository.path, "rollout", "orders", code=code)
+    report = run_json(repository, "rollout", "orders", code=code)
     assert report["order"] == order
 
 
 def test_each_language_has_a_table_of_who_reads_whom(tmp_path: Path) -> None:
     clients = f"{BILLING % 'go'}, {{name: audit, role: reader, language: java}}, {{name: mail, role: reader, language: python}}"
     repository = make_repository(tmp_path / "r", [INT, LONG], clients)
-    page = schemactl(repository.path, "check", "--format", "html", code=100).out
+    page = schemactl(repository, "check", "--format", "html", code=100).out
     captions = [part.partition("</caption>")[0] for part in page.split("<caption>")[1:] if "writer of a column" in part]
     readers = [caption.partition("Does the ")[2].partition(" of a row")[0] for caption in captions]
     assert sorted(readers) == ["reader", "reader in Go", "reader in Python"]
     repository.git("commit", "-qam", "long")
-    schemactl(repository.path, "site", "--out", str(tmp_path / "site"))
+    schemactl(repository, "site", "--out", str(tmp_path / "site"))
     [topic] = [path.read_text() for path in (tmp_path / "site").rglob("orders.html")]
     assert topic.count("In Go: rows are reader versions") == 1
     assert topic.count("In Python: rows are reader versions") == 1
@@ -196,7 +195,7 @@ def test_a_change_cannot_hide_a_break_by_another_language(tmp_path: Path) -> Non
     for replacement in ("java", "cobol"):
         text = (repository.path / "topics/orders.yaml").read_text().replace("language: go", f"language: {replacement}")
         (repository.path / "topics/orders.yaml").write_text(text)
-        report = run_json(repository.path, "check", code=100)
+        report = run_json(repository, "check", code=100)
         [finding] = [finding for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"]
         assert "which this change removes or declares otherwise" in finding["message"]
         repository.git("checkout", "-q", "topics/orders.yaml")
@@ -206,34 +205,34 @@ def test_a_language_that_is_declared_later_is_a_warning(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", [INT, LONG, LONG], BILLING % "java")
     path = repository.path / "topics/orders.yaml"
     path.write_text(path.read_text().replace("language: java", "language: go"))
-    report = run_json(repository.path, "check")
+    report = run_json(repository, "check")
     assert [f"{finding['rule']} {finding['severity']}" for finding in report["findings"]] == ["CLIENT_BREAKS warning"]
     repository.git("commit", "-qam", "go")
     # A later change is judged only by its own differences.
     wider = make_record(ID, make_field("x", "long"), make_field("n", ["null", "int"], default=None))
     repository.write({"topics/orders.avsc": json.dumps(wider)})
-    assert run_json(repository.path, "check")["findings"] == []
+    assert run_json(repository, "check")["findings"] == []
 
 
 def test_the_report_has_what_a_client_reads_once_it_is_upgraded(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", [SYMBOLS, FEWER], BILLING % "go")
-    report = run_json(repository.path, "check", code=100)
+    report = run_json(repository, "check", code=100)
     [client] = report["topics"][0]["clients"]
     assert (client["fine"], client["reason"]) == (False, None)
     assert client["unread"].startswith("Order.x: messages may hold B")
-    assert "cannot read earlier messages" in schemactl(repository.path, "check", code=100).out
+    assert "cannot read earlier messages" in schemactl(repository, "check", code=100).out
 
 
 def test_show_has_what_each_language_reads(tmp_path: Path) -> None:
     clients = f"{BILLING % 'go'}, {{name: audit, role: reader, language: java}}, {{name: mail, role: reader, language: python}}"
     repository = make_repository(tmp_path / "r", [INT, LONG, LONG], clients)
-    lines = [line.strip() for line in schemactl(repository.path, "show", "orders@1").err.splitlines()]
+    lines = [line.strip() for line in schemactl(repository, "show", "orders@1").err.splitlines()]
     assert "reads versions 0-1" in lines
     assert "a consumer in Go reads version 1" in lines
     [gap] = [line for line in lines if line.startswith("a consumer in Go cannot read version 0")]
     assert lines[lines.index(gap) + 1].startswith("CLIENT_BREAKS: Order.x: int is written, which Go's client")
     assert "a consumer in Python reads versions 0-1" in lines
-    report = run_json(repository.path, "show", "orders@1")
+    report = run_json(repository, "show", "orders@1")
     unreadable = report["unreadable_by_language"]
     assert [gap["versions"] for gap in unreadable["go"]] == [[0]]
     assert unreadable["python"] == []

@@ -58,14 +58,14 @@ def make_repository(
 
 def check(repository: Scratch, code: int) -> dict[str, Any]:
     """Return the report of `check`, which must exit with this code."""
-    report: dict[str, Any] = run_json(repository.path, "check", code=code)
+    report: dict[str, Any] = run_json(repository, "check", code=code)
     return report
 
 
 def test_a_broken_client_is_reported_with_its_owner(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r")
     repository.write({"topics/orders.avsc": record(ID)})
-    printed = schemactl(repository.path, "check", code=100).out
+    printed = schemactl(repository, "check", code=100).out
     [block_of_client] = [block for block in printed.split("\n\n") if "CLIENT_BREAKS" in block]
     said, place = block_of_client.splitlines()[:2]
     new = "version 2 of persistent://shop/sales/orders"
@@ -100,7 +100,7 @@ def test_the_next_check_accepts_the_way_out_of_a_break(tmp_path: Path) -> None:
 
     def fix(orders: str) -> str:
         repository.write({"topics/orders.avsc": orders})
-        printed = schemactl(repository.path, "check", code=100).out
+        printed = schemactl(repository, "check", code=100).out
         text = printed[printed.index("CLIENT_BREAKS") :]
         return next(line for line in text.splitlines() if "= fix " in line)
 
@@ -114,7 +114,7 @@ def test_the_next_check_accepts_the_way_out_of_a_break(tmp_path: Path) -> None:
     assert "; or " not in fix(record(OPTIONAL))
     approve(", schema: 1")
     repository.write({"topics/orders.avsc": record(ID)})
-    schemactl(repository.path, "check")
+    schemactl(repository, "check")
     repository.git("commit", "-qam", "no note")
     approve(", schema: 0..2")
     repository.write({"schemactl.yaml": PROJECT.replace("FORWARD", "ALWAYS_COMPATIBLE")})
@@ -122,13 +122,13 @@ def test_the_next_check_accepts_the_way_out_of_a_break(tmp_path: Path) -> None:
     assert "; or declare the client without `schema`, so that it follows every version" in fix(record(NOTE))
     approve("")
     repository.write({"topics/orders.avsc": record(NOTE)})
-    schemactl(repository.path, "check")
+    schemactl(repository, "check")
 
 
 def test_clients_that_break_alike_have_one_fix_in_a_comment(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", CLIENTS + "  - {name: ledger, role: consumer, schema: 0}\n")
     repository.write({"topics/orders.avsc": record(ID)})
-    comment = schemactl(repository.path, "check", "--format", "markdown", code=100).out
+    comment = schemactl(repository, "check", "--format", "markdown", code=100).out
     assert "The consumer ledger is built with version 0" in comment
     assert "The consumer billing (team payments) is built with version 0" in comment
     assert comment.count("**Fix:** keep the field") == 1
@@ -143,13 +143,13 @@ def test_a_finding_is_for_the_targets_that_its_client_runs_on(tmp_path: Path) ->
         finding["owner"]: finding["targets"] for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"
     }
     assert targets_by_owner == {"@acme/payments": ["prod"], "risk @ acme <b>": ["dev", "prod"]}
-    assert "billing (prod), persistent://shop/sales/orders" in schemactl(repository.path, "check", code=100).out
+    assert "billing (prod), persistent://shop/sales/orders" in schemactl(repository, "check", code=100).out
 
 
 def test_a_definition_of_its_own_is_called_by_its_file(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r")
     repository.write({"topics/audit.avsc": record(ID, '"name": "more", "type": "int"')})
-    printed = schemactl(repository.path, "check").out
+    printed = schemactl(repository, "check").out
     assert "Order.more is gone, but readers of audit.avsc need it and have no default for it" in printed
 
 
@@ -177,7 +177,7 @@ def test_only_a_contact_that_is_a_user_or_a_team_is_mentioned(
 ) -> None:
     repository = make_repository(tmp_path / "r", CLIENTS.replace("@acme/payments", contact))
     repository.write({"topics/orders.avsc": record(ID)})
-    comment = schemactl(repository.path, "check", "--format", "markdown", code=100).out
+    comment = schemactl(repository, "check", "--format", "markdown", code=100).out
     assert (f"**Owner of the client:** {contact}" in comment) is is_reported
 
 
@@ -200,7 +200,7 @@ def test_a_client_is_judged_when_what_it_is_built_with_changes(
 ) -> None:
     repository = make_repository(tmp_path / "r")
     # The second run uses the cache of the first.
-    schemactl(repository.path, "check")
+    schemactl(repository, "check")
     repository.write(changed)
     for _ in range(2):
         assert [finding["rule"] for finding in check(repository, code)["findings"]] == rules

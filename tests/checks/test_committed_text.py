@@ -97,7 +97,7 @@ def test_line_ends_that_git_converts_are_no_difference(branch_repository: Scratc
 def test_with_base_where_nothing_is_committed_is_an_error(tmp_path: Path) -> None:
     new_scratch = Scratch(tmp_path / "new")
     new_scratch.write({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": "topic: a/b/c\n"})
-    printed = command.schemactl(new_scratch.path, "check", "--base", "main", code=ERROR)
+    printed = command.schemactl(new_scratch, "check", "--base", "main", code=ERROR)
     assert "this repository has no commit yet" in printed.err
 
 

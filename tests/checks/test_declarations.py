@@ -80,12 +80,12 @@ def test_a_policy_that_changes_is_a_row(
     topic_repository.git("add", "--all")
     if option == ["--base", "main"]:
         topic_repository.git("commit", "-q", "-m", "policies")
-    report = run_json(topic_repository.path, "check", *option)
+    report = run_json(topic_repository, "check", *option)
     assert [tuple(row.values())[:4] for row in report["policies"]] == rows
     assert sorted({finding["rule"] for finding in report["findings"]}) == rules
     # The output does not depend on the scope of the check.
     for form in () if option else ("text", "markdown"):
-        output = schemactl(topic_repository.path, "check", "--format", form).out
+        output = schemactl(topic_repository, "check", "--format", form).out
         assert ("after the merge" in output) == bool(rows)
         assert f"{len(rows)} polic" in output or not rows
 
@@ -93,9 +93,8 @@ def test_a_policy_that_changes_is_a_row(
 def test_a_policy_that_others_changed_is_not_listed(topic_repository: Scratch) -> None:
     topic_repository.commit({"README.md": "work"}, branch="work", start=1)
     topic_repository.commit({SPACE: None})
-    topic_repository.flush()
     topic_repository.git("checkout", "-q", "work")
-    report = run_json(topic_repository.path, "check", "--base", "main")
+    report = run_json(topic_repository, "check", "--base", "main")
     assert (report["policies"], report["findings"]) == ([], [])
 
 
@@ -117,23 +116,21 @@ def test_a_row_of_what_is_declared_no_longer_says_what_it_is_reset_to(
     scratch = Scratch(tmp_path / "r")
     project = BEFORE["schemactl.yaml"] + f"defaults: {{{STRATEGY}: BACKWARD}}\n"
     scratch.commit({**BEFORE, "schemactl.yaml": project, ORDERS: BEFORE[ORDERS] + OVERRIDE})
-    scratch.flush()
     scratch.write({ORDERS: orders, SPACE: space} if space != BEFORE[SPACE] else {ORDERS: orders})
-    report = run_json(scratch.path, "check")
+    report = run_json(scratch, "check")
     assert report["policies"][-1] == {
         "name": TOPIC, "policy": STRATEGY, "before": "ALWAYS_COMPATIBLE", "after": None, "inherited": inherited,
         "targets": [],
     }  # fmt: skip
     for form in ("text", "markdown"):
-        assert said in schemactl(scratch.path, "check", "--format", form).out
+        assert said in schemactl(scratch, "check", "--format", form).out
 
 
 def test_where_the_default_protects_as_much_nothing_is_lost(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.commit({**BEFORE, "schemactl.yaml": BEFORE["schemactl.yaml"] + f"defaults: {{{AUTO_UPDATE}: false}}\n"})
-    scratch.flush()
     scratch.write({SPACE: BEFORE[SPACE].replace(f"{AUTO_UPDATE}: false\n", "")})
-    report = run_json(scratch.path, "check")
+    report = run_json(scratch, "check")
     assert [row["inherited"] for row in report["policies"]] == [False]
     assert report["findings"] == []
 
@@ -156,13 +153,13 @@ REQUIRED = PROJECT + "require_declared_namespaces: true\n"
 def test_the_name_that_was_meant_is_offered(tmp_path: Path, name: str, meant: str) -> None:
     scratch = Estate(tmp_path / "shop", project=REQUIRED).scratch
     scratch.write({"namespaces/new.yaml": write_declaration(name)})
-    (finding,) = run_json(scratch.path, "check", code=100)["findings"]
+    (finding,) = run_json(scratch, "check", code=100)["findings"]
     space = name.rpartition("/")[0]
     assert finding["message"] == f"persistent://{name} is in the namespace {space}, which no file declares{meant}"
     path = f"namespaces/{space.partition('/')[2]}-namespace.yaml"
     assert path in finding["fix"]
     scratch.write({path: f"namespace: {space}\n{CLOSED}"})
-    assert run_json(scratch.path, "check")["findings"] == []
+    assert run_json(scratch, "check")["findings"] == []
 
 
 NEW = {"namespaces/new.yaml": write_declaration("shop/salse/refunds")}
@@ -192,7 +189,7 @@ def test_an_undeclared_namespace_is_an_error_where_declarations_are_required(
     estate.scratch.write(change)
     estate.scratch.git("add", "-A")
     code = 100 if "error" in expected.values() or "--strict" in options else 0
-    findings = run_json(estate.scratch.path, "check", *options, code=code)["findings"]
+    findings = estate.run_json("check", *options, code=code)["findings"]
     assert {finding["rule"]: finding["severity"] for finding in findings} == expected
 
 
@@ -200,7 +197,7 @@ def test_a_change_that_requires_declared_namespaces_is_judged_by_that(tmp_path: 
     estate = Estate(tmp_path / "shop")
     estate.scratch.commit({"namespaces/sales.yaml": None})
     estate.scratch.write({"schemactl.yaml": REQUIRED})
-    findings = run_json(estate.scratch.path, "check", code=100)["findings"]
+    findings = estate.run_json("check", code=100)["findings"]
     assert [(finding["rule"], finding["severity"]) for finding in findings] == [
         ("GATE_CHANGED", "warning"),
         ("NAMESPACE_UNDECLARED", "error"),
@@ -242,9 +239,9 @@ def test_plan_creates_namespaces_where_the_project_does_not_require_them(tmp_pat
 
 def test_a_project_of_init_requires_declared_namespaces(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "new")
-    schemactl(scratch.path, "init")
-    assert run_json(scratch.path, "check")["findings"] == []
+    schemactl(scratch, "init")
+    assert run_json(scratch, "check")["findings"] == []
     scratch.write({"namespaces/default/more.yaml": write_declaration("public/defualt/more")})
     scratch.write({"namespaces/default/orders.avsc": record("id")})
-    (finding,) = run_json(scratch.path, "check", code=100)["findings"]
+    (finding,) = run_json(scratch, "check", code=100)["findings"]
     assert "did you mean public/default?" in finding["message"]

@@ -78,7 +78,7 @@ def test_policies_of_a_removed_namespace_are_shown_at_their_old_location(tmp_pat
     space = "namespace: shop/web\nschema_validation_enforced: true\n"
     scratch.commit({"schemactl.yaml": PROJECT, "topics/web.yaml": f"{space}---\n{VIEWS}"})
     scratch.write({"topics/web.yaml": VIEWS})
-    printed = schemactl(scratch.path, "check").out
+    printed = schemactl(scratch, "check").out
     assert "topics/web.yaml:1:12 before the change (main" in printed
 
 
@@ -90,7 +90,7 @@ def check_rename(tmp_path: Path, definition: str, more: str = "", strategy: str 
     scratch.commit({"schemactl.yaml": project, **before})
     scratch.write({"topics/orders.yaml": write_declaration("shop/sales/all-orders", more=more)})
     scratch.write({"topics/orders.avsc": definition})
-    report: dict[str, Any] = run_json(scratch.path, "check", code=(0, 100))
+    report: dict[str, Any] = run_json(scratch, "check", code=(0, 100))
     return {finding["rule"]: finding for finding in report["findings"]}
 
 
@@ -136,9 +136,8 @@ def test_each_of_several_renamed_topics_is_paired_with_its_own(tmp_path: Path) -
     scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
     scratch.commit({f"topics/{name}.yaml": write_declaration(f"shop/sales/{name}", f"{name}.avsc") for name in fields})
     scratch.commit({f"topics/{name}.avsc": record(*names) for name, names in fields.items()})
-    scratch.flush()
     scratch.write({f"topics/{name}.yaml": write_declaration(f"shop/all/{name}", f"{name}.avsc") for name in fields})
-    report = run_json(scratch.path, "check")
+    report = run_json(scratch, "check")
     fixes = {
         finding["topic"]: finding["fix"] for finding in report["findings"] if finding["rule"] == "RENAME_UNDECLARED"
     }
@@ -151,15 +150,14 @@ def test_a_topic_that_was_to_be_removed_is_noted_in_every_run(tmp_path: Path) ->
     scratch = Scratch(tmp_path / "r")
     over = f"{CLICKS}deprecated: {{since: 2019-01-01, remove_after: 2020-01-01, use: shop/web/views}}\n"
     scratch.commit({"schemactl.yaml": PROJECT, "topics/clicks.yaml": over, "topics/views.yaml": VIEWS})
-    scratch.flush()
     # The second run reads the file from the cache of the first.
     for _ in range(2):
-        assert "1 note: REMOVAL_OVERDUE (clicks)." in schemactl(scratch.path, "check", "--strict").out
-        printed = schemactl(scratch.path, "check", "--strict", "--notes").out
+        assert "1 note: REMOVAL_OVERDUE (clicks)." in schemactl(scratch, "check", "--strict").out
+        printed = schemactl(scratch, "check", "--strict", "--notes").out
         assert re.search(r"note\[REMOVAL_OVERDUE\]: .*\n  --> topics/clicks.yaml:3:47\n", printed)
         assert "was to be removed after 2020-01-01\n" in printed
         assert "= why      Use persistent://shop/web/views instead.\n" in printed
-    assert "REMOVAL" not in schemactl(scratch.path, "check", "--topic", "views").out
+    assert "REMOVAL" not in schemactl(scratch, "check", "--topic", "views").out
 
 
 CONSUMER = "clients: [{name: billing, role: consumer, schema: 0}]\n"
@@ -181,11 +179,10 @@ def test_a_client_that_the_change_removes_is_checked_as_well(tmp_path: Path, aft
     scratch.commit({"schemactl.yaml": project, **before})
     optional = record("id", "note").replace('"note", "type": "string"', '"note", "type": "string", "default": ""')
     scratch.commit({"topics/orders.avsc": optional})
-    scratch.flush()
     scratch.write({"topics/orders.avsc": record("id"), "topics/orders.yaml": write_declaration(more=after)})
     scratch.git("add", "-A")
-    printed = schemactl(scratch.path, "check", "--staged", code=100).out
+    printed = schemactl(scratch, "check", "--staged", code=100).out
     assert "CLIENT_BREAKS" in printed
     assert words in printed
     scratch.git("rm", "-qf", "topics/orders.yaml", "topics/orders.avsc")
-    assert "CLIENT_BREAKS" not in schemactl(scratch.path, "check", "--staged", code=(0, 1)).out
+    assert "CLIENT_BREAKS" not in schemactl(scratch, "check", "--staged", code=(0, 1)).out

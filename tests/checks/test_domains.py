@@ -31,7 +31,6 @@ class Work:
         self.domain = domain
         self.other = DOMAINS[1 - DOMAINS.index(domain)]
         self.scratch = Scratch(path / "r")
-        self.path = self.scratch.path
         files = {"topics/orders.yaml": write_declaration(name(domain), more=more), "topics/orders.avsc": record("id")}
         self.scratch.commit({"schemactl.yaml": PROJECT, **files}, "approved")
         self.scratch.git("symbolic-ref", "HEAD", "refs/heads/work")
@@ -46,11 +45,11 @@ class Work:
 
     def report(self, *command: str, code: int = 0) -> Any:
         """Return the report of a command that exits with `code`."""
-        return run_json(self.path, *command, code=code)
+        return run_json(self.scratch, *command, code=code)
 
     def hook(self) -> int:
         """Run the hook in a separate process, and return its exit code."""
-        return process(self.path, "check", "--staged").code
+        return process(self.scratch, "check", "--staged").code
 
 
 def list_error_rules(report: Any) -> set[str]:
@@ -71,7 +70,7 @@ def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(tmp_path: Pat
     assert work.hook() == 100
     work.scratch.git("commit", "-q", "-m", "redeclared")
     # If the change is approved anyway, the plan repeats the finding of the check.
-    schemactl(work.path, "apply", "--auto-approve")
+    schemactl(work.scratch, "apply", "--auto-approve")
     work.scratch.git("branch", "-f", "main", "work")
     work.report("plan", code=100)
 
@@ -80,7 +79,7 @@ def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(tmp_path: Pat
 def test_numbers_go_on_in_the_other_domain_for_check_log_and_plan(tmp_path: Path, domain: str) -> None:
     work = Work(tmp_path, domain)
     work.declare_in_other_domain(FINE)
-    schemactl(work.path, "apply", "--auto-approve")
+    schemactl(work.scratch, "apply", "--auto-approve")
     report = work.report("check", "--base", "main")
     (seen,) = (topic for topic in report["topics"] if topic["topic"] == name(work.other))
     assert (seen["change"], seen["version"]) == ("new version", 1)
@@ -88,8 +87,8 @@ def test_numbers_go_on_in_the_other_domain_for_check_log_and_plan(tmp_path: Path
     work.scratch.git("branch", "-f", "main", "work")
     log = work.report("log", name(work.other))
     assert [version["version"] for version in log["topics"][0]["versions"]] == [0, 1]
-    schemactl(work.path, "apply", "--auto-approve")
-    schemactl(work.path, "plan", "--detailed-exitcode")
+    schemactl(work.scratch, "apply", "--auto-approve")
+    schemactl(work.scratch, "plan", "--detailed-exitcode")
     numbers = work.report("log", name(work.other), "--target", "local")
     assert [(version["git"], version["registry"]) for version in numbers["topics"][0]["versions"]] == [(0, 0), (1, 1)]
 

@@ -124,14 +124,14 @@ EDITS = {
 @pytest.mark.parametrize(("old", "new", "expected"), EDITS.values(), ids=EDITS)
 def test_edit_that_is_the_only_one_is_made(empty_project: Scratch, old: str, new: str, expected: str) -> None:
     change(empty_project, old, new)
-    printed = schemactl(empty_project.path, "check", "--diff", code=100)
+    printed = schemactl(empty_project, "check", "--diff", code=100)
     assert read(empty_project) == new
     assert f"--- a/{AVSC}\n+++ b/{AVSC}\n" in printed.out
     assert "      = edit     `schemactl check --fix` makes it\n" in printed.out
-    fixed = schemactl(empty_project.path, "check", "--fix")
+    fixed = schemactl(empty_project, "check", "--fix")
     assert read(empty_project) == expected
     assert f"edited {AVSC}\n" in fixed.err
-    assert schemactl(empty_project.path, "check", "--fix").err == (
+    assert schemactl(empty_project, "check", "--fix").err == (
         "no finding has a fix with exactly one possible edit; no file was edited\n"
     )
     assert read(empty_project) == expected
@@ -158,7 +158,7 @@ LEFT = {
 @pytest.mark.parametrize(("old", "new"), LEFT.values(), ids=LEFT)
 def test_finding_with_several_fixes_is_left_to_a_person(empty_project: Scratch, old: str, new: str) -> None:
     change(empty_project, old, new, project=PROJECT + "severities: {NAME_MISMATCH: error}\n")
-    assert "no file was edited" in schemactl(empty_project.path, "check", "--fix", code=100).err
+    assert "no file was edited" in schemactl(empty_project, "check", "--fix", code=100).err
     assert read(empty_project) == new
 
 
@@ -179,7 +179,7 @@ def test_json_in_a_block_of_yaml_is_edited(empty_project: Scratch, definition: s
         topic + definition.replace("{lead}", record(*fields)) for fields in ((ID,), (ID, field), (ID, expected))
     )
     change(empty_project, old, new, path=YAML, topic=old)
-    schemactl(empty_project.path, "check", "--fix")
+    schemactl(empty_project, "check", "--fix")
     assert read(empty_project, YAML) == fixed
 
 
@@ -207,7 +207,7 @@ def test_definition_in_yaml_is_edited_in_its_layout(
     )
     old, new, fixed = (text.replace("\n", line_end) for text in (head, head + field, head + expected))
     change(empty_project, old, new, path=YAML, topic=old)
-    schemactl(empty_project.path, "check", "--fix")
+    schemactl(empty_project, "check", "--fix")
     assert read(empty_project, YAML) == fixed
 
 
@@ -223,7 +223,7 @@ def test_shared_type_is_edited_once_for_all_of_its_topics(empty_project: Scratch
     }
     empty_project.commit({"schemactl.yaml": PROJECT, YAML: topics, money: record(ID, name="Money"), **users})
     empty_project.write({money: record(ID, '{"name": "currency", "type": "string"}', name="Money")})
-    printed = schemactl(empty_project.path, "check", "--fix")
+    printed = schemactl(empty_project, "check", "--fix")
     assert read(empty_project, money) == record(
         ID, '{"name": "currency", "type": "string", "default": ""}', name="Money"
     )
@@ -236,7 +236,7 @@ def test_value_of_a_pair_is_edited(empty_project: Scratch) -> None:
         "value: {type: AVRO, definition: orders.avsc}}\n"
     )
     change(empty_project, record(ID), record(ID, '{"name": "n", "type": "int"}'), topic=topic)
-    schemactl(empty_project.path, "check", "--fix")
+    schemactl(empty_project, "check", "--fix")
     assert read(empty_project) == record(ID, '{"name": "n", "type": "int", "default": 0}')
 
 
@@ -289,10 +289,10 @@ RENAMES = {
 @pytest.mark.parametrize(("old", "new", "rename", "expected"), RENAMES.values(), ids=RENAMES)
 def test_rename_adds_an_alias(empty_project: Scratch, old: str, new: str, rename: str, expected: str) -> None:
     change(empty_project, old, new)
-    schemactl(empty_project.path, "check", "--fix", "--rename", rename)
+    schemactl(empty_project, "check", "--fix", "--rename", rename)
     assert read(empty_project) == expected
     # The alias exists, so the same command edits nothing.
-    schemactl(empty_project.path, "check", "--fix", "--rename", rename)
+    schemactl(empty_project, "check", "--fix", "--rename", rename)
     assert read(empty_project) == expected
 
 
@@ -304,15 +304,15 @@ def test_rename_that_is_not_in_the_change_is_wrong_usage(empty_project: Scratch)
         "amuont=total": "--rename amuont=total: no changed definition has total now and had amuont before",
         "Other.amount=total": "no changed definition has total now",
     }.items():
-        assert message in schemactl(empty_project.path, "check", "--fix", "--rename", rename, code=64).err
-    assert "--rename is an edit" in schemactl(empty_project.path, "check", "--rename", "amount=total", code=64).err
+        assert message in schemactl(empty_project, "check", "--fix", "--rename", rename, code=64).err
+    assert "--rename is an edit" in schemactl(empty_project, "check", "--rename", "amount=total", code=64).err
     assert read(empty_project) == record(TOTAL)
 
 
 def test_json_topic_gets_no_alias(empty_project: Scratch) -> None:
     topic = TOPIC.replace("AVRO", "JSON")
     change(empty_project, record(AMOUNT), record(TOTAL), topic=topic)
-    printed = schemactl(empty_project.path, "check", "--fix", "--rename", "amount=total", code=64)
+    printed = schemactl(empty_project, "check", "--fix", "--rename", "amount=total", code=64)
     assert "persistent://shop/sales/orders is a JSON topic, whose readers know no aliases" in printed.err
     assert read(empty_project) == record(TOTAL)
 
@@ -327,11 +327,11 @@ FIXED = record(ID, '{"name": "n", "type": "int", "default": 0}')
 def test_staged_fix_edits_a_file_without_unstaged_changes_only(empty_project: Scratch) -> None:
     change(empty_project, record(ID), NEW)
     empty_project.git("add", "-A")
-    printed = schemactl(empty_project.path, "check", "--staged", "--fix")
+    printed = schemactl(empty_project, "check", "--staged", "--fix")
     assert read(empty_project) == FIXED
     assert printed.err.endswith(f"1 finding fixed in 1 file; to commit them: `git add -- {AVSC}`\n")
     empty_project.write({AVSC: NEW.replace("int", "float")})
-    printed = schemactl(empty_project.path, "check", "--staged", "--fix", code=1)
+    printed = schemactl(empty_project, "check", "--staged", "--fix", code=1)
     assert f"{AVSC}:1:1: orders.avsc has unstaged changes" in printed.err
     assert read(empty_project) == NEW.replace("int", "float")
 
@@ -341,10 +341,10 @@ def test_fix_of_a_pull_request_edits_what_is_committed(empty_project: Scratch) -
     empty_project.commit({AVSC: NEW}, branch="work", start=1)
     empty_project.git("checkout", "-q", "work")
     empty_project.write({AVSC: NEW + "\n"})
-    printed = schemactl(empty_project.path, "check", "--base", "main", "--fix", code=1)
+    printed = schemactl(empty_project, "check", "--base", "main", "--fix", code=1)
     assert "orders.avsc has uncommitted changes" in printed.err
     empty_project.write({AVSC: NEW})
-    schemactl(empty_project.path, "check", "--base", "main", "--fix")
+    schemactl(empty_project, "check", "--base", "main", "--fix")
     assert read(empty_project) == FIXED
 
 
@@ -353,13 +353,13 @@ def test_fix_of_a_branch_edits_its_own_text(empty_project: Scratch) -> None:
     empty_project.commit({AVSC: record(ID, '{"name": "late", "type": "string", "default": ""}')})
     empty_project.commit({AVSC: NEW}, branch="work", start=base)
     empty_project.git("checkout", "-q", "work")
-    schemactl(empty_project.path, "check", "--fix")
+    schemactl(empty_project, "check", "--fix")
     assert read(empty_project) == FIXED
 
 
 def test_diff_goes_to_standard_error_beside_another_format(empty_project: Scratch) -> None:
     change(empty_project, record(ID), NEW)
-    printed = schemactl(empty_project.path, "check", "--diff", "--format", "json", code=100)
+    printed = schemactl(empty_project, "check", "--diff", "--format", "json", code=100)
     assert json.loads(printed.out)["errors"] == 1
     assert '+{"type": "record"' in printed.err
     assert read(empty_project) == NEW
@@ -367,7 +367,7 @@ def test_diff_goes_to_standard_error_beside_another_format(empty_project: Scratc
 
 def test_fix_and_diff_together_write_and_show(empty_project: Scratch) -> None:
     change(empty_project, record(ID), NEW)
-    assert f"+++ b/{AVSC}" in schemactl(empty_project.path, "check", "--fix", "--diff").out
+    assert f"+++ b/{AVSC}" in schemactl(empty_project, "check", "--fix", "--diff").out
     assert read(empty_project) == FIXED
 
 
@@ -377,7 +377,7 @@ def test_remaining_findings_fail_the_check(empty_project: Scratch) -> None:
         record(ID, AMOUNT),
         record('{"name": "id", "type": "string"}', AMOUNT, '{"name": "n", "type": "int"}'),
     )
-    printed = schemactl(empty_project.path, "check", "--fix", code=100)
+    printed = schemactl(empty_project, "check", "--fix", code=100)
     assert "TYPE_MISMATCH" in printed.out
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" not in printed.out
     assert '"name": "n", "type": "int", "default": 0' in read(empty_project)
@@ -385,14 +385,14 @@ def test_remaining_findings_fail_the_check(empty_project: Scratch) -> None:
 
 def test_waived_finding_is_not_fixed(empty_project: Scratch) -> None:
     change(empty_project, record(ID), NEW)
-    report = run_json(empty_project.path, "check", code=100)
+    report = run_json(empty_project, "check", code=100)
     [fingerprint] = [finding["fingerprint"] for finding in report["findings"] if finding["verdict"] == "data"]
     from datetime import UTC, datetime, timedelta
 
     until = str((datetime.now(UTC) + timedelta(days=30)).date())
     arguments = ("--reason", "no message", "--until", until, "--owner", "ada")
-    schemactl(empty_project.path, "waive", fingerprint.removeprefix("sha256:"), *arguments)
-    schemactl(empty_project.path, "check", "--fix")
+    schemactl(empty_project, "waive", fingerprint.removeprefix("sha256:"), *arguments)
+    schemactl(empty_project, "check", "--fix")
     assert read(empty_project) == NEW
 
 
@@ -402,7 +402,7 @@ def test_link_is_not_written_through(empty_project: Scratch, tmp_path: Path) -> 
     outside.write_text(NEW)
     (empty_project.path / AVSC).unlink()
     (empty_project.path / AVSC).symlink_to(outside)
-    schemactl(empty_project.path, "check", "--fix", code=1)
+    schemactl(empty_project, "check", "--fix", code=1)
     assert outside.read_text() == NEW
 
 
@@ -441,6 +441,6 @@ def test_proto_file_is_edited(empty_project: Scratch, old: str, new: str, expect
     empty_project.commit({"schemactl.yaml": project, YAML: CLICKS, CLICK: old})
     empty_project.flush()
     (empty_project.path / CLICK).write_bytes(new.encode())
-    schemactl(empty_project.path, "check", "--fix")
+    schemactl(empty_project, "check", "--fix")
     assert read(empty_project, CLICK) == expected
-    assert "findings" not in schemactl(empty_project.path, "check", "--fix").err
+    assert "findings" not in schemactl(empty_project, "check", "--fix").err

@@ -67,7 +67,7 @@ def gated_repository(tmp_path: Path) -> Scratch:
 
 def check(repository: Scratch, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Return the exit code of `check` and its report."""
-    printed = command.schemactl(repository.path, "check", "--format", "json", *arguments, code=(0, 100))
+    printed = command.schemactl(repository, "check", "--format", "json", *arguments, code=(0, 100))
     return printed.code, json.loads(printed.out)
 
 
@@ -135,7 +135,7 @@ def test_no_format_and_no_option_hides_a_break_whose_rules_the_change_turns_off(
     for name in ("text", "json", "markdown", "github", "sarif", "junit", "gitlab"):
         for strict in ([], ["--strict"]):
             options = ("--staged", "--format", name, *strict)
-            out = command.schemactl(gated_repository.path, "check", *options, code=100).out
+            out = command.schemactl(gated_repository, "check", *options, code=100).out
             assert "READER_FIELD_MISSING_DEFAULT_VALUE" in out
             assert "all fine" not in out
 
@@ -205,7 +205,7 @@ def test_work_that_has_no_commit_in_common_with_the_record_is_not_judged_at_all(
     gated_repository.write({**BREAK, **make_project(severities=OFF)})
     gated_repository.git("add", "-A")
     gated_repository.git("commit", "-qm", "break")
-    printed = command.schemactl(gated_repository.path, "check", "--base", "main", code=1)
+    printed = command.schemactl(gated_repository, "check", "--base", "main", code=1)
     assert "have no commit in common" in printed.err
 
 
@@ -326,7 +326,7 @@ def test_a_project_file_that_would_hide_findings_is_a_problem(
     gated_repository: Scratch, files: Files, problem: str
 ) -> None:
     options = as_index(gated_repository, files)
-    assert problem in command.schemactl(gated_repository.path, "check", *options, code=1).err
+    assert problem in command.schemactl(gated_repository, "check", *options, code=1).err
 
 
 def test_a_new_project_speaks_for_itself(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_a_new_project_speaks_for_itself(tmp_path: Path) -> None:
 def test_a_bad_verdict_is_never_reported_as_fine(gated_repository: Scratch) -> None:
     gated_repository.commit(make_project(severities=OFF))
     as_index(gated_repository, BREAK)
-    out = command.schemactl(gated_repository.path, "check", "--staged").out
+    out = command.schemactl(gated_repository, "check", "--staged").out
     assert (
         out.splitlines()[0]
         == "! 1 schema breaks readers, allowed by the severities: orders v1. The broker rejects orders v1."
@@ -355,7 +355,7 @@ def test_a_check_that_cannot_decide_replaces_the_report_of_an_earlier_one(gated_
     report = gated_repository.path / "report"
     gated_repository.write({"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: DUBLE}\n"})
     report.write_text("an earlier run")
-    printed = command.schemactl(gated_repository.path, "check", "--format", f"{name}=report", code=1)
+    printed = command.schemactl(gated_repository, "check", "--format", f"{name}=report", code=1)
     assert "topics/orders.yaml:2:16" in printed.err
     text = report.read_text()
     assert "DUBLE" in text

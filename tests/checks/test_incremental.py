@@ -225,7 +225,6 @@ def test_a_check_gives_the_same_result_without_a_cache(
     approved_repository.commit(
         {"schemactl.yaml": project, "topics/rest.yaml": write_declaration("shop/sales/refunds", "refunds.avsc")}
     )
-    approved_repository.flush()
     approved_repository.git("reset", "-q", "--hard", "main")
     approved_repository.git("checkout", "-q", "-b", "work")
 
@@ -262,7 +261,6 @@ def test_interrupted_checks_keep_the_files_that_they_have_read(tmp_path: Path, m
     names = [f"topic{number}" for number in range(9)]
     files: Files = {f"topics/{name}.yaml": INLINE.format(name, "AVRO", record("id", name="R")) for name in names}
     scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n", **files})
-    scratch.flush()
     scratch.git("reset", "--quiet", "--hard")
     add = reader.ValidationCache.add
     added_paths: list[str] = []

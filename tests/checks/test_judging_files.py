@@ -254,7 +254,6 @@ class Estate:
         scratch, start = self.scratch, self.marks[begins]
         arguments = ["--base", "main"]
         if setting == "hook":
-            scratch.flush()
             scratch.git("checkout", "-q", "-B", "work", scratch.id(start))
             scratch.write(change)
             scratch.git("add", "-A")
@@ -384,7 +383,7 @@ def test_no_readable_project_file_on_the_approved_line_is_an_error(tmp_path: Pat
     estate = approve(tmp_path / "r", [make_project(unknown=1)])
     estate.scratch.commit({**BREAK, **make_project(severities=OFF)}, branch="work", start=1)
     estate.scratch.git("checkout", "-q", "work")
-    printed = schemactl(estate.scratch.path, "check", "--base", "main", code=1)
+    printed = schemactl(estate.scratch, "check", "--base", "main", code=1)
     assert "no commit of the approved history has a project file that can be read" in printed.err
 
 
@@ -393,7 +392,7 @@ def test_a_project_that_is_not_approved_yet_is_judged_by_itself_and_a_note_state
     scratch.commit({"README.md": "about"})
     scratch.commit({**make_project(severities=OFF), **TOPIC}, branch="work", start=1)
     scratch.git("checkout", "-q", "work")
-    report = run_json(scratch.path, "check", "--base", "main")
+    report = run_json(scratch, "check", "--base", "main")
     assert report["notes"] == ["schemactl.yaml has not been approved yet, so its own settings judge"]
 
 
@@ -415,7 +414,7 @@ def test_a_judging_file_that_loses_its_last_entry_is_reported_at_its_start(
     scratch.commit({**project_with(local=make_target(overlays="o.yaml")), "o.yaml": "", **TOPIC, **files})
     scratch.flush()
     (scratch.path / path).write_text(text)
-    report = run_json(scratch.path, "check", code=(0, 100))
+    report = run_json(scratch, "check", code=(0, 100))
     places = [
         (finding["file"], finding["line"], finding["column"])
         for finding in report["findings"]
@@ -435,7 +434,7 @@ def test_a_merge_of_an_octopus_is_stepped_through(tmp_path: Path) -> None:
     scratch.configure_author()
     scratch.git("merge", "-q", "--no-edit", "one", "two")
     assert len(scratch.git("rev-parse", "HEAD^@").split()) == 3
-    report = run_json(scratch.path, "check", "--base", "main")
+    report = run_json(scratch, "check", "--base", "main")
     steps = [finding["commit"]["subject"] for finding in report["findings"] if finding["rule"] == "STEP_REFUSED"]
     assert steps == ["the break"]
 
@@ -492,7 +491,7 @@ def test_random_judging_files_do_not_hide_a_break(
         scratch = estate.scratch
         scratch.commit(change, branch="work", start=estate.marks[-1])
         scratch.git("checkout", "-q", "work")
-        printed = schemactl(scratch.path, "check", "--base", "main", "--format", "json", code=(0, 1, 100))
+        printed = schemactl(scratch, "check", "--base", "main", "--format", "json", code=(0, 1, 100))
     # Settings that contradict each other are an error as well.
     assert printed.code != 0, printed.out
     if printed.code == 100:

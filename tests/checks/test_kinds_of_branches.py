@@ -43,7 +43,7 @@ def kinds_repository(tmp_path: Path) -> Scratch:
 
 def check(scratch: Scratch, *, code: int = 0) -> Any:
     scratch.git("checkout", "-q", "work")
-    return run_json(scratch.path, "check", "--base", "main", code=code)
+    return run_json(scratch, "check", "--base", "main", code=code)
 
 
 class BranchCase(NamedTuple):
@@ -210,11 +210,10 @@ def test_shared_types_that_both_sides_change_are_combined_for_each_kind(tmp_path
 
 
 def test_a_second_check_of_unchanged_kinds_takes_them_from_the_cache(kinds_repository: Scratch) -> None:
-    kinds_repository.flush()
     kinds_repository.write(define("created", "name"))
-    first = run_json(kinds_repository.path, "check", code=100)
+    first = run_json(kinds_repository, "check", code=100)
     kinds_repository.write({"topics/other.yaml": "topic: shop/web/other\nschema: {type: STRING}\n"})
-    second = run_json(kinds_repository.path, "check", code=100)
+    second = run_json(kinds_repository, "check", code=100)
     assert [finding["message"] for finding in second["findings"] if finding["kind"]] == [
         finding["message"] for finding in first["findings"]
     ]

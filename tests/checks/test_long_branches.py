@@ -37,8 +37,7 @@ def grow_branch(path: Path, commits: int, *, topics: int = 1, breaks: bool = Fal
 
 def check(scratch: Scratch) -> Any:
     """Return the report of a check of the branch."""
-    scratch.flush()
-    return run_json(scratch.path, "check", "--base", "main", code=(0, 100))
+    return run_json(scratch, "check", "--base", "main", code=(0, 100))
 
 
 def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
@@ -61,7 +60,7 @@ def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
 
 def test_a_team_that_rebases_lets_no_such_branch_pass(tmp_path: Path) -> None:
     scratch = grow_branch(tmp_path / "r", 600, more="severities: {STEP_REFUSED: error}\n")
-    schemactl(scratch.path, "check", "--base", "main", code=100)
+    schemactl(scratch, "check", "--base", "main", code=100)
 
 
 @pytest.mark.parametrize(("commits", "topics"), [(200, 1), (300, 10)])
@@ -76,6 +75,5 @@ def test_commits_that_change_nothing_declared_are_not_judged(tmp_path: Path) -> 
     for number in range(1000):
         doc = record("id", doc=f"{number}", f0=0)
         scratch.commit({"topics/t0.avsc": doc}, branch="work")
-    scratch.flush()
     scratch.git("checkout", "-q", "work")
     assert check(scratch)["findings"] == []

@@ -60,7 +60,7 @@ def test_readers_that_no_strategy_protects_are_judged_on_request(
 ) -> None:
     severities = f"severities: {{{RULE}: {severity}}}\n" if severity else ""
     repository = make_change(tmp_path, strategy=strategy, severities=severities, new=new)
-    report = run_json(repository.path, "check", *option.split(), code=100 if expected else 0)
+    report = run_json(repository, "check", *option.split(), code=100 if expected else 0)
     findings = [f"{finding['severity']} {finding['rule']} {finding['direction']}" for finding in report["findings"]]
     (topic,) = report["topics"]
     is_accepted = strategy == "ALWAYS_COMPATIBLE"
@@ -89,7 +89,7 @@ def test_strict_says_which_strategy_would_protect_the_readers(tmp_path: Path) ->
 def test_a_change_cannot_stop_asking_without_being_seen(tmp_path: Path) -> None:
     repository = make_change(tmp_path, severities=f"severities: {{{RULE}: error}}\n", new=BREAKING)
     repository.write({"schemactl.yaml": PROJECT % "ALWAYS_COMPATIBLE"})
-    report = run_json(repository.path, "check", code=100)
+    report = run_json(repository, "check", code=100)
     assert {finding["rule"] for finding in report["findings"]} == {"GATE_CHANGED", RULE}
     assert f"`severities.{RULE}` is no longer set (was error)" in report["findings"][0]["message"]
 

@@ -26,7 +26,6 @@ def estate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Estate:
     """Approve one topic with one version, and check out a branch."""
     monkeypatch.delenv("CI", raising=False)
     new_estate = Estate(tmp_path / "shop")
-    new_estate.scratch.flush()
     new_estate.scratch.git("checkout", "-q", "-b", "work")
     monkeypatch.chdir(new_estate.scratch.path)
     return new_estate

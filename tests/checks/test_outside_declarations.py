@@ -125,5 +125,4 @@ def test_a_namespace_without_topics_is_declared(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/sales.yaml": "namespace: shop/sales\n"}
     scratch.commit(files)
-    scratch.flush()
-    assert "nothing is declared" not in schemactl(scratch.path, "check").out
+    assert "nothing is declared" not in schemactl(scratch, "check").out

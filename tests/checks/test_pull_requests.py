@@ -42,8 +42,7 @@ def orders_repository(tmp_path: Path) -> Scratch:
 
 def check(repository: Scratch) -> dict[str, Any]:
     """Return the report of `check --base main`."""
-    repository.flush()
-    printed = schemactl(repository.path, "check", "--base", "main", "--format", "json", code=(0, 100))
+    printed = schemactl(repository, "check", "--base", "main", "--format", "json", code=(0, 100))
     report: dict[str, Any] = json.loads(printed.out)
     assert printed.code == (100 if report["errors"] else 0)
     return report
@@ -58,8 +57,7 @@ def check_out(repository: Scratch, ref: str) -> None:
 
 
 def test_a_base_that_is_not_a_ref_is_named_once(orders_repository: Scratch) -> None:
-    orders_repository.flush()
-    said = schemactl(orders_repository.path, "check", "--base", "mian", code=1).err
+    said = schemactl(orders_repository, "check", "--base", "mian", code=1).err
     assert said.count("mian") == 1
     assert said.startswith("schemactl: this repository has no ref 'mian'")
 
@@ -316,7 +314,7 @@ def test_the_hook_and_a_plain_check_do_not_look_at_the_commits_of_a_branch(order
     orders_repository.commit(make_orders(note=0), branch="work")
     orders_repository.git("checkout", "-q", "work")
     for option in ([], ["--staged"]):
-        assert run_json(orders_repository.path, "check", *option)["findings"] == []
+        assert run_json(orders_repository, "check", *option)["findings"] == []
 
 
 def test_numbers_to_come_are_shown_as_such(orders_repository: Scratch) -> None:
@@ -325,7 +323,7 @@ def test_numbers_to_come_are_shown_as_such(orders_repository: Scratch) -> None:
     orders_repository.commit(make_orders(more=0), branch="work")
     check_out(orders_repository, "work")
     for form in ("text", "markdown"):
-        out = schemactl(orders_repository.path, "check", "--base", "main", "--format", form).out
+        out = schemactl(orders_repository, "check", "--base", "main", "--format", form).out
         change = "v0 → v1" if form == "markdown" else "version 0, will be 1"
         assert f"{change} (2 after a rebase merge)" in out
         assert "new topic, will be version 0" in out
@@ -339,10 +337,10 @@ def test_every_format_says_which_commit_and_which_side(orders_repository: Scratc
     orders_repository.commit(make_orders(note=0), "theirs")
     check_out(orders_repository, "work")
     for form in ("text", "json", "markdown", "github", "sarif", "junit", "gitlab", "azure", "html"):
-        out = schemactl(orders_repository.path, "check", "--base", "main", "--format", form, code=100).out
+        out = schemactl(orders_repository, "check", "--base", "main", "--format", form, code=100).out
         assert "A step" in out, form
         assert "Not reported at the merge base" in out, form
-    out = schemactl(orders_repository.path, "check", "--base", "main", "--format", "sarif", code=100).out
+    out = schemactl(orders_repository, "check", "--base", "main", "--format", "sarif", code=100).out
     (run,) = json.loads(out)["runs"]
     findings = [{key: result["properties"].get(key) for key in ("onlyAtTip", "commit")} for result in run["results"]]
     assert findings == [

@@ -45,20 +45,19 @@ def test_the_data_verdict_is_that_against_the_old_topic(
             "topics/r.avsc": old,
         }
     )
-    repository.flush()
     repository.git("reset", "-q", "--hard")
     (repository.path / "topics/old.yaml").unlink()
     repository.write(
         {"topics/new.yaml": f"topic: shop/sales/new\nrenamed_from: shop/sales/old\n{schema}", "topics/r.avsc": new}
     )
-    report = run_json(repository.path, "check", code=(0, 100))
+    report = run_json(repository, "check", code=(0, 100))
     [topic] = [topic for topic in report["topics"] if topic["topic"].endswith("/new")]
     assert (topic["data"], topic["broker"]["answer"], topic["change"]) == (data, "ok", "added")
     assert (topic["upgrade_first"], bool(report["errors"])) == (order, data == "breaking")
     errors = {finding["rule"] for finding in report["findings"] if finding["severity"] == "error"}
     listed = {breakage["rule"] for breakage in (*topic["incompatibilities"], *topic["misread"])}
     assert errors <= listed
-    text = schemactl(repository.path, "check", code=(0, 100)).out
+    text = schemactl(repository, "check", code=(0, 100)).out
     row = next(line for line in text.splitlines() if line.startswith("persistent://shop/sales/new"))
     assert ("breaking" in row or "misread" in row) is (data == "breaking")
 
@@ -74,7 +73,6 @@ def test_the_own_versions_count_once_the_new_topic_has_some(tmp_path: Path) -> N
         }
     )
     repository.commit({"topics/old.yaml": None, "topics/new.yaml": f"topic: shop/sales/new\n{schema}"})
-    repository.flush()
     repository.git("reset", "-q", "--hard")
     repository.write(
         {
@@ -82,6 +80,6 @@ def test_the_own_versions_count_once_the_new_topic_has_some(tmp_path: Path) -> N
             "topics/r.avsc": make_record(A, DEFAULT),
         }
     )
-    report = run_json(repository.path, "check", code=(0, 100))
+    report = run_json(repository, "check", code=(0, 100))
     [topic] = [topic for topic in report["topics"] if topic["topic"].endswith("/new")]
     assert (topic["data"], topic["version"]) == ("compatible", 1)

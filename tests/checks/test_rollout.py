@@ -58,7 +58,6 @@ def make_project(
     )
     for version in versions[1:-1]:
         repository.commit({"topics/orders.avsc": record(version)})
-    repository.flush()
     repository.write({"topics/orders.avsc": record(versions[-1])})
     return repository
 
@@ -73,10 +72,10 @@ def record(fields: str) -> str:
 
 
 def waive_rule(repository: Scratch, rule: str) -> None:
-    broken = run_json(repository.path, "check", code=100)
+    broken = run_json(repository, "check", code=100)
     [fingerprint] = {finding["fingerprint"] for finding in broken["findings"] if finding["rule"] == rule}
     soon = str(datetime.now(UTC).date() + timedelta(days=30))
-    schemactl(repository.path, "waive", fingerprint, "--reason", "x", "--until", soon, "--owner", "me")
+    schemactl(repository, "waive", fingerprint, "--reason", "x", "--until", soon, "--owner", "me")
 
 
 class RolloutCase(NamedTuple):
@@ -239,7 +238,7 @@ def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Pat
         waive_rule(repository, case.waived)
     code = 100 if case.order == "no safe order" else 0
     rollout = ("rollout", case.topic)
-    plan = run_json(repository.path, *rollout, code=code)
+    plan = run_json(repository, *rollout, code=code)
     assert plan["order"] == case.order
     assert bool(plan["fix"]) is (code == 100)
     assert {name: plan[name] for name in case.values} == case.values
@@ -268,14 +267,14 @@ def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Pat
     else:
         assert steps_by_target == {}
 
-    text = schemactl(repository.path, *rollout, code=code).out
+    text = schemactl(repository, *rollout, code=code).out
     assert case.text in text
     for step in plan["steps"]:
         assert f"done when this exits with 0: {step['command']}" in text
-    markdown = schemactl(repository.path, *rollout, "--format", "markdown", code=code).out
+    markdown = schemactl(repository, *rollout, "--format", "markdown", code=code).out
     assert markdown.count("- [ ] ") == len(plan["steps"])
 
-    report = run_json(repository.path, "check", code=100 if case.errors else 0)
+    report = run_json(repository, "check", code=100 if case.errors else 0)
     errors = [finding for finding in report["findings"] if finding["severity"] == "error" and not finding["waiver"]]
     assert [finding["rule"] for finding in errors] == [*case.errors]
     expected = {"no safe order": "none"}.get(case.order, case.order.removesuffix(" first"))
@@ -285,14 +284,14 @@ def test_the_rollout_follows_from_the_change_and_from_who_reads_it(tmp_path: Pat
 def test_clients_of_an_embedded_registry_have_steps_without_a_command(tmp_path: Path) -> None:
     targets = TARGETS.replace("https://dev.example.com", "sqlite:dev.db")
     repository = make_project(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}", targets)
-    plan = run_json(repository.path, "rollout", "orders")
+    plan = run_json(repository, "rollout", "orders")
     steps = [(step["kind"], bool(step["command"])) for step in plan["steps"] if step["target"] == "dev"]
     assert steps == [("apply", True), ("producers", False), ("drain", False), ("consumers", False)]
     assert all(step["command"] for step in plan["steps"] if step["target"] == "prod")
-    text = schemactl(repository.path, "rollout", "orders").out
+    text = schemactl(repository, "rollout", "orders").out
     assert text.count("done when these clients run with it; an embedded registry does not know its clients") == 3
     assert "dev: upgrade billing (team payments) to version 1" in text
-    markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown").out
+    markdown = schemactl(repository, "rollout", "orders", "--format", "markdown").out
     assert markdown.count("- [ ] ") == len(plan["steps"])
     assert "``````" not in markdown
 
@@ -303,29 +302,29 @@ def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_
     )
     repository = make_project(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
     repository.git("branch", "promoted/dev")
-    plan = run_json(repository.path, "rollout", "orders")
+    plan = run_json(repository, "rollout", "orders")
     [step, *_] = [step for step in plan["steps"] if step["target"] == "dev"]
     assert step["text"].startswith("register version 1: schemactl promote dev --to main, the push that it prints, and")
     repository.git("commit", "-qam", "b")
     done = shlex.split(step["command"])[1:]
-    schemactl(repository.path, *done, code=2)
-    schemactl(repository.path, "apply", "--target", "dev", "--auto-approve", "--create-tenants")
+    schemactl(repository, *done, code=2)
+    schemactl(repository, "apply", "--target", "dev", "--auto-approve", "--create-tenants")
     # Only version 0 was approved before the position of the target.
-    schemactl(repository.path, *done, code=2)
-    schemactl(repository.path, "promote", "dev", "--to", "main")
-    schemactl(repository.path, "apply", "--target", "dev", "--auto-approve")
-    schemactl(repository.path, *done)
+    schemactl(repository, *done, code=2)
+    schemactl(repository, "promote", "dev", "--to", "main")
+    schemactl(repository, "apply", "--target", "dev", "--auto-approve")
+    schemactl(repository, *done)
 
 
 def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
     repository = make_project(tmp_path / "r", "BACKWARD", [A, A])
     nothing = "persistent://shop/sales/orders: no change of its schema is pending.\n"
-    assert schemactl(repository.path, "rollout", "orders").out == nothing
+    assert schemactl(repository, "rollout", "orders").out == nothing
     repository.write({"topics/orders.avsc": record(f"{A}, {DEFAULT}")})
     repository.git("commit", "-qam", "b")
-    assert schemactl(repository.path, "rollout", "orders").out == nothing
-    assert "Any order is safe." in schemactl(repository.path, "rollout", "orders", "--base", "HEAD^").out
-    assert schemactl(repository.path, "rollout", "carts", code=64).out == ""
+    assert schemactl(repository, "rollout", "orders").out == nothing
+    assert "Any order is safe." in schemactl(repository, "rollout", "orders", "--base", "HEAD^").out
+    assert schemactl(repository, "rollout", "carts", code=64).out == ""
 
 
 NO_VERSION: dict[str, tuple[Files, str, str]] = {
@@ -347,14 +346,14 @@ def test_a_change_that_adds_no_version_has_no_plan_and_no_order(
 ) -> None:
     repository = make_project(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B, f'{B[:-1]}, "doc": "b"}}'])
     repository.write(files)
-    assert run_json(repository.path, "rollout", "orders") == {
+    assert run_json(repository, "rollout", "orders") == {
         "format_version": 1,
         "topic": "persistent://shop/sales/orders",
         "kind": None,
         "pending": False,
     }
-    assert reason in schemactl(repository.path, "rollout", "orders").out
-    [topic] = run_json(repository.path, "check")["topics"]
+    assert reason in schemactl(repository, "rollout", "orders").out
+    [topic] = run_json(repository, "check")["topics"]
     assert (topic["change"], topic["upgrade_first"]) == (change, None)
 
 
@@ -363,7 +362,7 @@ def test_a_topic_that_goes_leaves_its_clients_named(tmp_path: Path) -> None:
     repository.write({"topics/orders.yaml": None})
     assert (
         "Its declared clients: the producer shop (team web), the consumer billing (team payments).\n"
-        in schemactl(repository.path, "check").out
+        in schemactl(repository, "check").out
     )
 
 
@@ -374,27 +373,27 @@ def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:
         repository.write({"topics/orders.avsc": record(fields)})
         repository.git("commit", "-qam", fields)
     arguments = ("rollout", "orders", "--base", "main")
-    text = schemactl(repository.path, *arguments).out
+    text = schemactl(repository, *arguments).out
     assert "orders: version 0 to version 1 (2 after a rebase merge), FULL" in text
     assert "after a rebase merge version 2: add 1 to the number in each command" in text
-    plan = run_json(repository.path, *arguments)
+    plan = run_json(repository, *arguments)
     assert (plan["version"], plan["version_if_rebased"]) == (1, 2)
     repository.git("checkout", "-q", "main")
     repository.git("merge", "-q", "--ff-only", "feature")
-    assert schemactl(repository.path, "show", "orders@2").out == record(f"{A}, {DEFAULT}, {C}") + "\n"
-    printed = schemactl(repository.path, "rollout", "orders", "--base", "HEAD^").out
+    assert schemactl(repository, "show", "orders@2").out == record(f"{A}, {DEFAULT}, {C}") + "\n"
+    printed = schemactl(repository, "rollout", "orders", "--base", "HEAD^").out
     assert "orders: version 1 to version 2, FULL" in printed
 
 
 def test_names_are_hostile_in_no_format(tmp_path: Path) -> None:
     hostile = '{name: "<img>| [x](y) @all; $(id)", role: consumer}'
     repository = make_project(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], hostile)
-    markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown").out
+    markdown = schemactl(repository, "rollout", "orders", "--format", "markdown").out
     # A fenced block is text, regardless of its content.
     markdown = re.sub(r"```sh.*?```", "", markdown, flags=re.DOTALL)
     assert "<img>" not in markdown
     assert "[x](y)" not in markdown
-    assert "--client '<img>| [x](y) @all; $(id)'" in schemactl(repository.path, "rollout", "orders").out
+    assert "--client '<img>| [x](y) @all; $(id)'" in schemactl(repository, "rollout", "orders").out
 
 
 CHANGES = [
@@ -414,7 +413,7 @@ def test_every_format_of_check_has_the_clients_to_upgrade_first(
     name = "persistent://shop/sales/orders"
     formats = ("text", "json", "markdown", "github", "sarif", "junit", "gitlab", "azure", "html")
     options = [word for form in formats for word in ("--format", f"{form}={form}.out")]
-    schemactl(repository.path, "check", *options, code=code)
+    schemactl(repository, "check", *options, code=code)
     reports = {form: (repository.path / f"{form}.out").read_text(encoding="utf-8") for form in formats}
     head, row = (line for line in reports["text"].splitlines() if line.startswith(("topic ", name)))
     assert row[head.index("upgrade first") :] == expected
@@ -449,22 +448,21 @@ def test_each_kind_of_events_has_its_own_order_in_plan_and_reports(tmp_path: Pat
             "topics/closed.avsc": make_event("Closed", f"{A}, {B}"),
         }
     )
-    repository.flush()
-    schemactl(repository.path, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
+    schemactl(repository, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
     (repository.path / "topics/opened.avsc").write_text(make_event("Opened", f"{A}, {C}"))
     (repository.path / "topics/closed.avsc").write_text(make_event("Closed", A))
     name = "persistent://shop/sales/events"
     expected = {f"{name}#opened": "any order", f"{name}#closed": "consumers"}
     options = [word for form in ("json", "sarif", "junit") for word in ("--format", f"{form}={form}.out")]
-    schemactl(repository.path, "check", *options, code={0, 100})
+    schemactl(repository, "check", *options, code={0, 100})
     reports = {form: (repository.path / f"{form}.out").read_text() for form in ("json", "sarif", "junit")}
     orders = {f"{row['topic']}#{row['kind']}": row["upgrade_first"] for row in json.loads(reports["json"])["topics"]}
     assert orders == json.loads(reports["sarif"])["runs"][0]["properties"]["upgradeFirst"] == expected
     assert '<property name="upgrade first#opened" value="any order">' in reports["junit"]
     repository.git("commit", "-qam", "change both")
     plan = ("plan", "--target", "prod", "--format")
-    assert json.loads(schemactl(repository.path, *plan, "json").out)["upgrade_first"] == expected
-    assert "upgrade first for closed: consumers" in schemactl(repository.path, *plan, "text").out
+    assert json.loads(schemactl(repository, *plan, "json").out)["upgrade_first"] == expected
+    assert "upgrade first for closed: consumers" in schemactl(repository, *plan, "text").out
 
 
 @pytest.mark.parametrize(("strategy", "versions", "expected"), CHANGES[:3])
@@ -474,19 +472,19 @@ def test_a_plan_has_the_order_of_the_rollout_and_its_digest_does_not_depend_on_i
     targets = "targets: {prod: {registry: 'sqlite:prod.db'}}\n"
     repository = make_project(tmp_path / "r", strategy, versions, targets=targets)
     plan = ("plan", "--target", "prod", "--format")
-    assert json.loads(schemactl(repository.path, *plan, "json").out)["upgrade_first"] == {}
-    schemactl(repository.path, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
+    assert json.loads(schemactl(repository, *plan, "json").out)["upgrade_first"] == {}
+    schemactl(repository, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
     repository.git("commit", "-qam", "b")
-    rollout = run_json(repository.path, "rollout", "orders", "--base", "HEAD^")
+    rollout = run_json(repository, "rollout", "orders", "--base", "HEAD^")
     assert rollout["order"].removesuffix(" first") == expected
-    document = json.loads(schemactl(repository.path, *plan, "json").out)
+    document = json.loads(schemactl(repository, *plan, "json").out)
     assert document["upgrade_first"] == {"persistent://shop/sales/orders": expected}
     for form in ("text", "markdown", "html"):
-        assert f"upgrade first: {expected}" in schemactl(repository.path, *plan, form).out
+        assert f"upgrade first: {expected}" in schemactl(repository, *plan, form).out
     # A client that changes the order changes nothing on the registry.
     path = repository.path / "topics" / "orders.yaml"
     pinned = "clients: [{name: audit, role: reader, schema: 0, targets: [prod]}]\n"
     path.write_text(path.read_text(encoding="utf-8") + pinned, encoding="utf-8")
     repository.git("commit", "-qam", "audit")
-    again = json.loads(schemactl(repository.path, *plan, "json").out)
+    again = json.loads(schemactl(repository, *plan, "json").out)
     assert (again["digest"], len(again["steps"])) == (document["digest"], 1)

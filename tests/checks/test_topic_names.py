@@ -29,8 +29,7 @@ def check(scratch: Scratch, approved: Files, proposed: Files, *, code: int) -> s
     scratch.commit({"schemactl.yaml": PROJECT, **approved})
     scratch.git("checkout", "-q", "-b", "work")
     scratch.commit(proposed, branch="work", start=1)
-    scratch.flush()
-    printed = schemactl(scratch.path, "check", "--base", "main", code=code)
+    printed = schemactl(scratch, "check", "--base", "main", code=code)
     return printed.out + printed.err
 
 

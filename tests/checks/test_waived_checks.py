@@ -83,12 +83,12 @@ class Work(Scratch):
             self.git("merge", "-q", "--no-ff", "-m", "queue", "work")
 
     def check(self, *, code: int = 0) -> dict[str, Any]:
-        report: dict[str, Any] = run_json(self.path, "check", *MODES[self.mode], code=code)
+        report: dict[str, Any] = run_json(self, "check", *MODES[self.mode], code=code)
         return report
 
     def waive_finding(self, fingerprint: str, *more: str, code: int = 0) -> str:
         options = ("--reason", "none had it", "--until", SOON, *MODES[self.mode], *more)
-        printed = schemactl(self.path, "waive", fingerprint, *options, code=code)
+        printed = schemactl(self, "waive", fingerprint, *options, code=code)
         return printed.out + printed.err
 
     def waive_break(self) -> None:
@@ -140,14 +140,14 @@ def test_a_waived_break_passes_and_is_listed_first(waiver_work: Work) -> None:
     (waiver,) = report["waivers"]
     assert waiver == report["findings"][0]["waiver"]
     assert (waiver["reason"], waiver["owner"], waiver["until"]) == ("none had it", "ada", SOON)
-    text = schemactl(waiver_work.path, "check", *MODES[waiver_work.mode]).out
+    text = schemactl(waiver_work, "check", *MODES[waiver_work.mode]).out
     first, block, *_ = text.split("\n\n")
     assert first.startswith("! 1 schema breaks readers, waived: orders v1.")
     assert block.startswith(f"waived[{SYMBOLS}]: ")
     assert f"= waived   Waived by ada until {SOON}: none had it" in block
     assert "all fine" not in text
     assert text.endswith("(1 waived, 1 warning).\n")
-    schemactl(waiver_work.path, "check", *MODES[waiver_work.mode], "--strict", "--topic", "orders")
+    schemactl(waiver_work, "check", *MODES[waiver_work.mode], "--strict", "--topic", "orders")
 
 
 class WaivedCase(NamedTuple):
@@ -258,7 +258,7 @@ def test_nothing_says_fine_about_a_change_whose_tables_or_data_are_waived(waiver
     waiver_work.waive_finding(name_of(waiver_work.check(code=100), READER))
     waiver_work.change(waiver_work.read_waivers())
     for name in ("text", "markdown", "github"):
-        assert "all fine" not in schemactl(waiver_work.path, "check", *MODES[waiver_work.mode], "--format", name).out
+        assert "all fine" not in schemactl(waiver_work, "check", *MODES[waiver_work.mode], "--format", name).out
 
 
 def test_a_waiver_in_a_later_commit_than_its_break_is_a_finding_where_commits_are_approved_one_by_one(
@@ -396,7 +396,7 @@ def test_a_new_waiver_needs_an_end_and_an_owner(waiver_work: Work, values: dict[
     waiver_work.change(BREAK)
     fingerprint = name_of(waiver_work.check(code=100), SYMBOLS)
     waiver_work.change(waiver_text(fingerprint, **values))
-    error = schemactl(waiver_work.path, "check", *MODES[waiver_work.mode], code=1).err
+    error = schemactl(waiver_work, "check", *MODES[waiver_work.mode], code=1).err
     assert error.startswith("waivers.yaml:1:3: ")
     assert message in error
     waiver_work.change(waiver_text(fingerprint, days=366))
@@ -413,7 +413,7 @@ def test_an_approved_waiver_stays_and_may_not_be_prolonged_without_end(waiver_wo
     waiver_work.change({"README.md": "work"})
     waiver_work.check()
     waiver_work.change(waiver_text("sha256:" + "0f" * 32, owner="...", days=401))
-    assert "more than 366 days ahead" in schemactl(waiver_work.path, "check", "--base", "main", code=1).err
+    assert "more than 366 days ahead" in schemactl(waiver_work, "check", "--base", "main", code=1).err
 
 
 def test_an_approved_waiver_counts_under_its_former_fingerprint(waiver_work: Work) -> None:

@@ -121,21 +121,20 @@ def shared_type_repository(tmp_path: Path) -> Scratch:
     files = {"namespaces/money.avsc": MONEY % '"A", "B"', "schemactl.yaml": PROJECT}
     new_repository.commit({**files, "namespaces/sales.yaml": "namespace: shop/sales\n"})
     new_repository.commit({**make_topic("a"), **make_topic("b"), **make_topic("c", "")})
-    new_repository.flush()
     new_repository.git("checkout", "-q", "-b", "work", "main")
     new_repository.write({"namespaces/money.avsc": MONEY % '"A"'})
     return new_repository
 
 
 def report(scratch: Scratch, *, code: int = 100) -> dict[str, Any]:
-    check_report: dict[str, Any] = run_json(scratch.path, "check", code=code)
+    check_report: dict[str, Any] = run_json(scratch, "check", code=code)
     return check_report
 
 
 def run_waive(scratch: Scratch, *words: str, code: int = 0, **options: str) -> str:
     all_options = {"reason": "none had it", "until": SOON, **options}
     arguments = [part for name, value in all_options.items() for part in (f"--{name}", value)]
-    done = schemactl(scratch.path, "waive", *words, *arguments, code=code)
+    done = schemactl(scratch, "waive", *words, *arguments, code=code)
     return done.out + done.err
 
 
@@ -160,7 +159,7 @@ def test_a_finding_of_one_topic_is_waived_alone(shared_type_repository: Scratch)
 
 def test_a_cause_is_waived_with_an_entry_for_each_topic_and_its_owner(shared_type_repository: Scratch) -> None:
     (cause,) = report(shared_type_repository)["causes"]
-    text = schemactl(shared_type_repository.path, "check", code=100).out
+    text = schemactl(shared_type_repository, "check", code=100).out
     assert f'= waive    schemactl waive {cause["id"][:12]} --reason "..." --until YYYY-MM-DD --owner NAME\n' in text
     said = run_waive(shared_type_repository, cause["id"][:12], code=64)
     assert "persistent://shop/sales/c has no owner" in said
@@ -290,12 +289,12 @@ def test_a_hostile_reason_is_written_as_it_is_and_shown_as_text(shared_type_repo
     for text in (
         said,
         *(
-            schemactl(shared_type_repository.path, "check", "--format", name, code=100).out
+            schemactl(shared_type_repository, "check", "--format", name, code=100).out
             for name in ("text", "markdown", "junit", "sarif")
         ),
     ):
         assert not {"\x1b", "\x07", "\u202e"} & {*text}
-    markdown = schemactl(shared_type_repository.path, "check", "--format", "markdown", code=100).out
+    markdown = schemactl(shared_type_repository, "check", "--format", "markdown", code=100).out
     assert "<img" not in markdown
     assert "@everyone" not in markdown
 
@@ -308,7 +307,7 @@ def test_a_commit_of_something_else_still_ends_early_and_one_of_waivers_does_not
     shared_type_repository.git("add", "-A")
 
     def hook() -> str:
-        done = process(shared_type_repository.path, "check", "--staged")
+        done = process(shared_type_repository, "check", "--staged")
         assert done.code == 0, done
         return done.out + done.err
 
@@ -320,7 +319,7 @@ def test_a_commit_of_something_else_still_ends_early_and_one_of_waivers_does_not
     assert "no staged file concerns a schema" in hook()
     shared_type_repository.write({"waivers.yaml": None})
     shared_type_repository.git("add", "-A")
-    done = process(shared_type_repository.path, "check", "--staged")
+    done = process(shared_type_repository, "check", "--staged")
     assert (done.code, SYMBOLS in done.out) == (100, True)
 
 
@@ -329,7 +328,6 @@ def test_a_cause_that_brokers_reject_is_waived_with_their_rejections(tmp_path: P
     before = '{"type": "record", "name": "Money", "fields": [{"name": "id", "type": "long"}]}'
     new_repository.commit({"schemactl.yaml": PROJECT, "namespaces/sales.yaml": "namespace: shop/sales\n"})
     new_repository.commit({"namespaces/money.avsc": before, **make_topic("a"), **make_topic("b")})
-    new_repository.flush()
     new_repository.git("checkout", "-q", "-b", "work", "main")
     new_repository.write({"namespaces/money.avsc": before.replace("}]", '}, {"name": "note", "type": "string"}]')})
     (cause,) = report(new_repository)["causes"]

@@ -218,7 +218,7 @@ def test_problems_of_the_project_file_have_their_place(estate: Estate, arguments
     estate.scratch.commit({"schemactl.yaml": "version: 1\nrooots: [a]\ntargetz: {}\n"}, "Break it")
     estate.scratch.flush()
     words = [argument.format(until=next_month()) for argument in arguments]
-    printed = schemactl(estate.scratch.path, *words, "--format", "json", code=1)
+    printed = estate.run(*words, "--format", "json", code=1)
     problems = read_result(printed, arguments[0])["problems"]
     assert [(problem["file"], problem["line"], problem["column"]) for problem in problems] == [
         ("schemactl.yaml", 2, 1),

@@ -395,7 +395,7 @@ def test_a_field_that_a_message_has_by_another_name_is_noted(
     repository.flush()
     file = tmp_path / "message"
     file.write_text(payload)
-    printed = schemactl(repository.path, "decode", "bean", "--version", "0", "--file", str(file), code=code)
+    printed = schemactl(repository, "decode", "bean", "--version", "0", "--file", str(file), code=code)
     note = "note: version 0: isActive is absent in all messages, and read as null or rejected, while the messages have the unknown name active"
     assert (note in printed.err) is is_noted
 
@@ -420,13 +420,12 @@ def test_empty_standard_input_is_named(
         "namespaces/orders.avsc": json.dumps(definition),
     }
     scratch.commit(files, "Begin")
-    scratch.flush()
     arguments = ("decode", "orders", "--version", "0", *options)
-    printed = schemactl(scratch.path, *arguments, code=100 if expected is None else 0)
+    printed = schemactl(scratch, *arguments, code=100 if expected is None else 0)
     if expected is None:
         assert "standard input is empty, and no message of persistent://shop/sales/orders" in printed.err
         assert "  Fix: pipe the payload into the command, or give it with --file FILE or --base64 TEXT\n" in printed.err
-        other = schemactl(scratch.path, "decode", "orders", "--version", "0", "--base64", "", code=100).err
+        other = schemactl(scratch, "decode", "orders", "--version", "0", "--base64", "", code=100).err
         assert "standard input" not in other
     else:
         assert json.loads(printed.out) == expected

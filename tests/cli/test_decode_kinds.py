@@ -59,7 +59,7 @@ def test_decode_names_the_kind(
     kinds_repository: Scratch, topic: str, version: int, payload: bytes, value: object, kind: str
 ) -> None:
     arguments = ("--version", str(version), "--base64", base64.b64encode(payload).decode())
-    result = schemactl(kinds_repository.path, "decode", topic, *arguments)
+    result = schemactl(kinds_repository, "decode", topic, *arguments)
     assert json.loads(result.out) == value
     assert f"persistent://shop/web/users, kind {kind}, written with version {version} (" in result.err
 
@@ -75,20 +75,20 @@ def test_decode_names_the_kind(
 def test_a_message_of_another_kind_is_rejected(
     kinds_repository: Scratch, topic: str, version: int, reason: str
 ) -> None:
-    result = schemactl(kinds_repository.path, "decode", topic, "--version", str(version), "--base64", "AgI=", code=100)
+    result = schemactl(kinds_repository, "decode", topic, "--version", str(version), "--base64", "AgI=", code=100)
     assert (result.out, reason in result.err) == ("", True)
 
 
 def test_a_version_of_another_kind_is_wrong_usage(kinds_repository: Scratch) -> None:
-    schemactl(kinds_repository.path, "decode", "users#created@2", "--version", "1", "--base64", "Ag==", code=64)
-    schemactl(kinds_repository.path, "decode", "users", "--version", "9", "--base64", "Ag==", code=64)
+    schemactl(kinds_repository, "decode", "users#created@2", "--version", "1", "--base64", "Ag==", code=64)
+    schemactl(kinds_repository, "decode", "users", "--version", "9", "--base64", "Ag==", code=64)
 
 
 @pytest.mark.parametrize(
     ("topic", "fields"), [("users@1", ["id"]), ("users#created@3", ["id", "at"]), ("users#moved", ["id"])]
 )
 def test_samples_are_of_one_kind(kinds_repository: Scratch, topic: str, fields: list[str]) -> None:
-    value = json.loads(schemactl(kinds_repository.path, "sample", topic, "-n", "1").out)
+    value = json.loads(schemactl(kinds_repository, "sample", topic, "-n", "1").out)
     assert [*value] == fields
 
 
@@ -102,10 +102,9 @@ def test_samples_are_of_one_kind(kinds_repository: Scratch, topic: str, fields: 
 def test_drift_states_what_readers_do_with_a_foreign_version(kinds_repository: Scratch, name: str, effect: str) -> None:
     project = PROJECT + '\ntargets: {local: {registry: "sqlite:.schemactl/local.db"}}\n'
     kinds_repository.commit({"schemactl.yaml": project, "topics/users.yaml": KINDS})
-    kinds_repository.flush()
-    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    schemactl(kinds_repository, "apply", "--target", "local", "--yes")
     foreign = kinds_repository.path / "foreign.avsc"
     foreign.write_text(define(name, "id", "foreign"))
-    schemactl(kinds_repository.path, "registry", "put", "shop/web/users", "--target", "local", "--file", "foreign.avsc")
-    printed = schemactl(kinds_repository.path, "drift", "--target", "local", code=100).out
+    schemactl(kinds_repository, "registry", "put", "shop/web/users", "--target", "local", "--file", "foreign.avsc")
+    printed = schemactl(kinds_repository, "drift", "--target", "local", code=100).out
     assert effect in printed

@@ -40,7 +40,7 @@ def kinds_repository(tmp_path: Path) -> Scratch:
     [("jsonschema", "schema.json"), ("ddl", "sql"), ("datacontract", "odcs.yaml"), ("avro", "avsc")],
 )
 def test_each_kind_is_a_file(kinds_repository: Scratch, format_: str, suffix: str) -> None:
-    schemactl(kinds_repository.path, "export", format_, "--out", "exported")
+    schemactl(kinds_repository, "export", format_, "--out", "exported")
     folder = kinds_repository.path / "exported/shop/web"
     texts = {path.name: path.read_text() for path in folder.iterdir()}
     assert texts.keys() == {f"users.created.{suffix}", f"users.moved.{suffix}"}
@@ -50,9 +50,9 @@ def test_each_kind_is_a_file(kinds_repository: Scratch, format_: str, suffix: st
 
 
 def test_tables_and_messages_are_called_by_their_kinds(kinds_repository: Scratch) -> None:
-    ddl = schemactl(kinds_repository.path, "export", "ddl").out
+    ddl = schemactl(kinds_repository, "export", "ddl").out
     assert [line.split("`")[1] for line in ddl.splitlines() if "CREATE" in line] == ["users_created", "users_moved"]
-    document = json.loads(schemactl(kinds_repository.path, "export", "asyncapi").out)
+    document = json.loads(schemactl(kinds_repository, "export", "asyncapi").out)
     (channel,) = document["channels"].values()
     titles = {key: message["title"] for key, message in channel["messages"].items()}
     assert titles == {"created": "created, version 0", "moved": "moved, version 1"}
@@ -65,10 +65,9 @@ def test_a_kind_that_a_format_cannot_express_is_named(kinds_repository: Scratch)
             "topics/tangled.avsc": json.dumps(make_mutual_lists()),
         }
     )
-    kinds_repository.flush()
     note = "note: persistent://shop/web/users#tangled: left out: "
-    assert note in schemactl(kinds_repository.path, "export", "ddl").err
-    result = schemactl(kinds_repository.path, "export", "asyncapi", "--out", "asyncapi.json")
+    assert note in schemactl(kinds_repository, "export", "ddl").err
+    result = schemactl(kinds_repository, "export", "asyncapi", "--out", "asyncapi.json")
     assert note in result.err
     assert "wrote 1 topic to " in result.out + result.err
     (channel,) = json.loads((kinds_repository.path / "asyncapi.json").read_text())["channels"].values()

@@ -118,9 +118,7 @@ def test_a_declared_property_of_java_time_is_not_printed(
     properties = f', properties: {{__jsr310ConversionEnabled: "{value}"}}' if value else ""
     schema = f"{{type: AVRO, definition: orders.avsc{properties}}}"
     repository = make_topic_repository(tmp_path, written_module, schema)
-    printed = schemactl(
-        repository.path, "extract", f"{written_module}:Order", "--jsr310", "--topic", "orders", "--check"
-    )
+    printed = schemactl(repository, "extract", f"{written_module}:Order", "--jsr310", "--topic", "orders", "--check")
     assert "are one version" in printed.out
     assert ("the schema of orders@work" in printed.err) == is_printed
 
@@ -129,10 +127,8 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
     order = f"{written_module}:Order"
     repository = make_topic_repository(tmp_path, written_module)
     for against in (("--out", "topics/orders.avsc"), ("--topic", "orders")):
-        assert (
-            f"and {order} are one version.\n" in schemactl(repository.path, "extract", order, "--check", *against).out
-        )
-        output = schemactl(repository.path, "extract", f"{written_module}:Other", "--check", *against, code=100).out
+        assert f"and {order} are one version.\n" in schemactl(repository, "extract", order, "--check", *against).out
+        output = schemactl(repository, "extract", f"{written_module}:Other", "--check", *against, code=100).out
         assert '-      "name": "total",\n' in output
         assert f"{written_module}:Other reads" in output
         # Neither of them is a version.
@@ -155,8 +151,8 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
 def test_a_class_is_compared_as_what_its_topic_takes(tmp_path: Path, written_module: str, schema: str) -> None:
     repository = make_topic_repository(tmp_path, written_module, schema)
     check = ("extract", f"{written_module}:Order", "--topic", "orders", "--check")
-    assert "are one version" in schemactl(repository.path, *check).out
-    assert "type: JSON -> AVRO" in schemactl(repository.path, *check, "--type", "AVRO", code=100).out
+    assert "are one version" in schemactl(repository, *check).out
+    assert "type: JSON -> AVRO" in schemactl(repository, *check, "--type", "AVRO", code=100).out
 
 
 def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, written_module: str) -> None:
@@ -281,8 +277,7 @@ def schemas_repository(tmp_path: Path) -> Scratch:
 
 
 def verify(schemas: Scratch, kind: str, *arguments: str, code: int = 0) -> Printed:
-    schemas.flush()
-    return schemactl(schemas.path, "verify-client", kind, "--topic", "orders", *arguments, code=code)
+    return schemactl(schemas, "verify-client", kind, "--topic", "orders", *arguments, code=code)
 
 
 @pytest.mark.parametrize(
@@ -474,13 +469,12 @@ def test_json_that_pythons_client_writes_otherwise_is_reported(
             "topics/raw.avsc": printed.out,
         }
     )
-    repository.flush()
     arguments = ("verify-client", class_, "--topic", "raw", "--role", role)
     code = 100 if fields else 0
-    report = run_json(repository.path, *arguments, code=code)
+    report = run_json(repository, *arguments, code=code)
     assert [finding["reason"].partition(" is ")[0] for finding in report["findings"]] == fields
     assert report["version"] == 0
-    printed = schemactl(repository.path, *arguments, code=code)
+    printed = schemactl(repository, *arguments, code=code)
     assert ("cannot" in printed.out) is bool(fields)
     sys.modules.pop(module_name, None)
 
@@ -499,9 +493,7 @@ def test_an_approved_definition_keeps_its_spelling(
                 "topics/orders.avsc": definition,
             }
         )
-        repository.flush()
-        repository.flush()
-        schemactl(repository.path, "verify-client", f"{written_module}:Order", "--topic", "orders")
+        schemactl(repository, "verify-client", f"{written_module}:Order", "--topic", "orders")
         out = repository.path / "topics" / "orders.avsc"
         assert schemactl(tmp_path, "extract", f"{written_module}:Order", "--out", str(out)).out.endswith(
             "orders.avsc: unchanged\n"
@@ -553,9 +545,8 @@ def test_a_record_reads_as_pythons_client_does(
             "topics/orders.avsc": json.dumps(definition),
         }
     )
-    repository.flush()
     arguments = ("verify-client", f"{module_name}:{name}", "--topic", "orders", "--role", "consumer")
     # Java's resolution, which the generated package follows, decodes a renamed record; AvroSchema fails on it.
-    printed = schemactl(repository.path, *arguments, code=code)
+    printed = schemactl(repository, *arguments, code=code)
     assert "NAME_MISMATCH" in printed.out
     sys.modules.pop(module_name, None)

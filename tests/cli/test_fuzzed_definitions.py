@@ -102,11 +102,10 @@ def test_no_command_ends_in_a_traceback(tmp_path: Path) -> None:
         scratch = Scratch(tmp_path / str(seed))
         scratch.commit({"schemactl.yaml": PROJECT, "topics/n.yaml": NAMESPACE, **Fuzzer(seed).make_files()})
         scratch.commit(Fuzzer(seed + 1_000_000).make_files())
-        scratch.flush()
         scratch.write(Fuzzer(seed + 2_000_000).make_files())
         for command in COMMANDS:
             try:
-                schemactl(scratch.path, *command.split(), code=(0, 1, 2, 3, 4, 64, 100))
+                schemactl(scratch, *command.split(), code=(0, 1, 2, 3, 4, 64, 100))
             except Exception as error:  # noqa: BLE001  it would be a traceback
                 place = traceback.extract_tb(error.__traceback__)[-1]
                 failures.append((seed, command, f"{type(error).__name__}: {error}", f"{place.filename}:{place.lineno}"))

@@ -30,8 +30,8 @@ MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"n
 def new_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a project with a second namespace. No test changes it."""
     shop = Scratch(tmp_path_factory.mktemp("new") / "shop")
-    schemactl(shop.path, "init")
-    schemactl(shop.path, "new", "namespace", "shop/sales", "--strategy", "FULL", "--owner", "@acme/sales")
+    schemactl(shop, "init")
+    schemactl(shop, "new", "namespace", "shop/sales", "--strategy", "FULL", "--owner", "@acme/sales")
     return shop.path
 
 
@@ -65,7 +65,7 @@ def test_a_new_project_generates_for_the_installed_spark(
 
     monkeypatch.setattr("schemactl.cli.init.metadata.version", find_version)
     shop = Scratch(tmp_path / "shop")
-    schemactl(shop.path, "init")
+    schemactl(shop, "init")
     assert yaml.safe_load(read_text(shop, "schemactl.yaml"))["generate"]["spark"] == release
 
 
@@ -74,7 +74,7 @@ def test_init_adds_what_a_project_lacks_and_changes_nothing_that_exists(tmp_path
     project = "version: 1\nroots: [schemas]  # ours\npulsar: '4.2'\ntargets:\n  prod: {registry: 'sqlite:r.db'}\n"
     declaration = "topic: shop/sales/orders\nschema: {type: STRING}\n"
     scratch.write({"schemactl.yaml": project, "schemas/orders.yaml": declaration, ".gitignore": "*.pyc"})
-    printed = schemactl(scratch.path, "init").out
+    printed = schemactl(scratch, "init").out
     assert "+generate:\n+  package: shop_schemas\n" in printed
     assert "  schemactl plan --target prod " in printed
     text = read_text(scratch, "schemactl.yaml")
@@ -84,8 +84,8 @@ def test_init_adds_what_a_project_lacks_and_changes_nothing_that_exists(tmp_path
     for path in (".pre-commit-config.yaml", ".gitattributes", ".schemas/project.schema.json"):
         assert (scratch.path / path).is_file()
     assert not (scratch.path / "namespaces").exists()
-    schemactl(scratch.path, "check")
-    assert schemactl(scratch.path, "init").out == "The project is complete: nothing was changed.\n"
+    schemactl(scratch, "check")
+    assert schemactl(scratch, "init").out == "The project is complete: nothing was changed.\n"
     assert read_text(scratch, "schemactl.yaml") == text
 
 
@@ -145,7 +145,7 @@ def test_a_command_above_a_project_names_its_folder(tmp_path: Path, projects: li
     scratch = Scratch(tmp_path / "mono")
     scratch.write({f"{project}/schemactl.yaml": "version: 1\n" for project in projects})
     assert (
-        schemactl(scratch.path, "plan", code=1).err
+        schemactl(scratch, "plan", code=1).err
         == f"schemactl: there is no schemactl.yaml in {scratch.path}\n  Fix: {fix}\n"
     )
 
@@ -186,18 +186,18 @@ def test_a_topic_of_every_type_passes_every_command_that_judges_files(shop_repos
     shop_repository.write({"schemactl.yaml": f"{project}severities: {{OTHER_RELEASE_DIFFERS: off}}\n"})
     types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
     for type_ in types:
-        schemactl(shop_repository.path, "new", "topic", f"sales/{type_.lower()}-v1", "--type", type_)
+        schemactl(shop_repository, "new", "topic", f"sales/{type_.lower()}-v1", "--type", type_)
     halves = [type_.name for type_, spec in SPECS.items() if spec.declared_as in ("avro", "protobuf", "proto")]
     for type_ in halves:
-        schemactl(shop_repository.path, "new", "topic", f"sales/pair-{type_}", "--key", type_, "--value", type_)
+        schemactl(shop_repository, "new", "topic", f"sales/pair-{type_}", "--key", type_, "--value", type_)
     odd = 'odd "names" 100% of 2031'
-    schemactl(shop_repository.path, "new", "topic", f"non-persistent://shop/sales/{odd}", "--partitions", "3")
-    schemactl(shop_repository.path, "new", "topic", "sales/pings", "--type", "NONE", "--description", "Who is there?")
+    schemactl(shop_repository, "new", "topic", f"non-persistent://shop/sales/{odd}", "--partitions", "3")
+    schemactl(shop_repository, "new", "topic", "sales/pings", "--type", "NONE", "--description", "Who is there?")
     count = len(types) + len(halves) + 3
-    assert f"{count} topics checked" in schemactl(shop_repository.path, "check", "--strict").out
+    assert f"{count} topics checked" in schemactl(shop_repository, "check", "--strict").out
     for command in (["lint", "--strict"], ["fmt", "--check"]):
         if command[0] in COMMANDS:
-            schemactl(shop_repository.path, *command)
+            schemactl(shop_repository, *command)
     assert read_text(shop_repository, "namespaces/sales/key_value-v1.yaml") == (
         "# yaml-language-server: $schema=../../.schemas/declarations.schema.json\n"
         "topic: persistent://shop/sales/key_value-v1\n"
@@ -212,18 +212,18 @@ def test_a_definition_in_the_repository_is_named_and_another_is_copied(
 ) -> None:
     shop_repository.write({"proto/click.proto": CLICKS, "proto/two.proto": f"{CLICKS}message Other {{}}\n"})
     (tmp_path / "money.avsc").write_text(MONEY)
-    printed = schemactl(shop_repository.path, "new", "topic", "shop/sales/clicks", "--from", "proto/click.proto").out
+    printed = schemactl(shop_repository, "new", "topic", "shop/sales/clicks", "--from", "proto/click.proto").out
     assert printed == "wrote namespaces/sales/clicks.yaml\n\nNext:\n  schemactl check\n"
     assert "  definition: ../../proto/click.proto\n  message: web.Click\n" in read_text(
         shop_repository, "namespaces/sales/clicks.yaml"
     )
     options = ["--from", str(tmp_path / "money.avsc"), "--value", "JSON"]
-    schemactl(shop_repository.path, "new", "topic", "shop/sales/sums", *options)
+    schemactl(shop_repository, "new", "topic", "shop/sales/sums", *options)
     assert read_text(shop_repository, "namespaces/sales/sums.value.avsc") == MONEY
     two = ["new", "topic", "shop/sales/two", "--from", "proto/two.proto"]
-    assert "--message: web.Click, web.Other" in schemactl(shop_repository.path, *two, code=64).err
-    schemactl(shop_repository.path, *two, "--message", "web.Other")
-    assert "4 topics checked" in schemactl(shop_repository.path, "check").out
+    assert "--message: web.Click, web.Other" in schemactl(shop_repository, *two, code=64).err
+    schemactl(shop_repository, *two, "--message", "web.Other")
+    assert "4 topics checked" in schemactl(shop_repository, "check").out
 
 
 IMPORTING = 'syntax = "proto3";\npackage web;\nimport "web/device.proto";\nmessage Press { Device device = 1; }\n'
@@ -263,9 +263,9 @@ def test_new_topic_references_the_files_that_a_definition_uses(
 ) -> None:
     orders = '{"type": "record", "name": "Order", "fields": [{"name": "sum", "type": "Sum"}]}'
     shop_repository.write({**files, reference_option: IMPORTING if reference_option.endswith(".proto") else orders})
-    schemactl(shop_repository.path, "new", "topic", "shop/sales/uses", "--from", reference_option)
+    schemactl(shop_repository, "new", "topic", "shop/sales/uses", "--from", reference_option)
     assert f"\n  references: {references}\n" in read_text(shop_repository, "namespaces/sales/uses.yaml")
-    assert "2 topics checked" in schemactl(shop_repository.path, "check").out
+    assert "2 topics checked" in schemactl(shop_repository, "check").out
 
 
 def test_an_import_that_the_repository_lacks_names_the_folder_to_copy_or_the_files_it_could_mean(
@@ -276,18 +276,16 @@ def test_an_import_that_the_repository_lacks_names_the_folder_to_copy_or_the_fil
     (elsewhere / "press.proto").write_text(IMPORTING)
     (elsewhere / "device.proto").write_text(DEVICE)
     command = ["new", "topic", "shop/sales/uses", "--from", str(elsewhere / "press.proto")]
-    assert (
-        f"Fix: copy {elsewhere} to proto/web in the repository" in schemactl(shop_repository.path, *command, code=1).err
-    )
+    assert f"Fix: copy {elsewhere} to proto/web in the repository" in schemactl(shop_repository, *command, code=1).err
     shop_repository.write({"a/web/device.proto": DEVICE, "b/web/device.proto": DEVICE})
-    error = schemactl(shop_repository.path, *command, code=1).err
+    error = schemactl(shop_repository, *command, code=1).err
     assert '`import "web/device.proto"` could mean `a/web/device.proto` or `b/web/device.proto`' in error
 
 
 def test_files_go_where_those_of_the_namespace_are(shop_repository: Scratch) -> None:
     shop_repository.write({"namespaces/acme/web/all.yaml": "namespace: acme/web\n---\ntopic: acme/web/views\n"})
-    schemactl(shop_repository.path, "new", "topic", "web/clicks")
-    schemactl(shop_repository.path, "new", "namespace", "acme/sales")
+    schemactl(shop_repository, "new", "topic", "web/clicks")
+    schemactl(shop_repository, "new", "namespace", "acme/sales")
     assert (shop_repository.path / "namespaces/acme/web/clicks.yaml").exists()
     assert read_text(shop_repository, "namespaces/acme/sales/namespace.yaml").splitlines()[1:] == [
         "namespace: acme/sales",
@@ -363,12 +361,12 @@ def test_what_cannot_be_written_says_why_and_leaves_no_file(
         {"bad.avsc": '{"type": "recrod", "name": "X", "fields": []}', "namespaces/sales/taken.yaml": "# mine\n"}
     )
     before = sorted(shop_repository.path.rglob("*"))
-    assert error in schemactl(shop_repository.path, "new", *arguments, code=code).err
+    assert error in schemactl(shop_repository, "new", *arguments, code=code).err
     assert sorted(shop_repository.path.rglob("*")) == before
 
 
 def test_each_file_that_init_and_new_write_names_its_schema_to_editors(shop_repository: Scratch) -> None:
-    schemactl(shop_repository.path, "new", "topic", "shop/sales/orders")
+    schemactl(shop_repository, "new", "topic", "shop/sales/orders")
     for path in (shop_repository.path, *shop_repository.path.rglob("*.yaml")):
         if path.is_file() and not path.name.startswith("."):
             match = re.match(r"# yaml-language-server: \$schema=(\S+)\n", path.read_text())
@@ -378,11 +376,11 @@ def test_each_file_that_init_and_new_write_names_its_schema_to_editors(shop_repo
         f"{name}.schema.json" for name in editor_schemas()
     }
     shop_repository.write({".schemas/project.schema.json": "{}"})
-    schemactl(shop_repository.path, "init", "--schemas")
+    schemactl(shop_repository, "init", "--schemas")
     assert "ProjectShape" in read_text(shop_repository, ".schemas/project.schema.json")
     for path in (shop_repository.path / ".schemas").iterdir():
         path.unlink()
-    schemactl(shop_repository.path, "new", "topic", "shop/sales/refunds")
+    schemactl(shop_repository, "new", "topic", "shop/sales/refunds")
     assert read_text(shop_repository, "namespaces/sales/refunds.yaml").startswith("topic: ")
 
 

@@ -68,38 +68,37 @@ def shared_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 def test_three_kinds_from_the_first_commit_to_registered_versions(kinds_repository: Scratch) -> None:
     assert [
         (version["version"], version["kind"])
-        for version in run_json(kinds_repository.path, "log", "users")["topics"][0]["versions"]
+        for version in run_json(kinds_repository, "log", "users")["topics"][0]["versions"]
     ] == [(0, "user_created"), (1, "user_address_changed"), (2, "user_enquiry_received")]
-    steps = run_json(kinds_repository.path, "plan", "--target", "local")["steps"]
+    steps = run_json(kinds_repository, "plan", "--target", "local")["steps"]
     assert [(step["version"], step["kind"]) for step in steps if step["action"] == "register_version"] == [
         (0, "user_created"),
         (1, "user_address_changed"),
         (2, "user_enquiry_received"),
     ]
-    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
-    schemactl(kinds_repository.path, "drift", "--target", "local", "--detailed-exitcode")
+    schemactl(kinds_repository, "apply", "--target", "local", "--yes")
+    schemactl(kinds_repository, "drift", "--target", "local", "--detailed-exitcode")
 
     # Two pending commits, of which the first changes two kinds.
     kinds_repository.commit(TWO_CHANGES, "two kinds")
     kinds_repository.commit(
         {"namespaces/user-created.avsc": record("id", "mail", name="UserCreated", age=0, size=0)}, "one kind"
     )
-    kinds_repository.flush()
-    plan = schemactl(kinds_repository.path, "plan", "--target", "local").out
+    plan = schemactl(kinds_repository, "plan", "--target", "local").out
     assert [line.split("(")[0].strip() for line in plan.splitlines() if " v" in line and "registers" in line] == [
         "+ v3 AVRO user_created",
         "+ v4 AVRO user_enquiry_received",
         "+ v5 AVRO user_created",
     ]
-    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
-    schemactl(kinds_repository.path, "drift", "--target", "local", "--detailed-exitcode")
+    schemactl(kinds_repository, "apply", "--target", "local", "--yes")
+    schemactl(kinds_repository, "drift", "--target", "local", "--detailed-exitcode")
 
 
 def test_check_compares_each_kind_with_itself(kinds_repository: Scratch) -> None:
     kinds_repository.write(
         {**TWO_CHANGES, "namespaces/user-address-changed.avsc": record("id", "city", name="UserAddressChanged")}
     )
-    report = run_json(kinds_repository.path, "check", code=100)
+    report = run_json(kinds_repository, "check", code=100)
     assert [
         (topic["kind"], topic["change"], topic["version"], topic["latest"], topic["broker"]["answer"], topic["data"])
         for topic in report["topics"]
@@ -124,16 +123,16 @@ def test_a_waiver_approves_the_finding_of_one_kind(kinds_repository: Scratch) ->
     kinds_repository.write(
         {"namespaces/user-enquiry-received.avsc": record("id", "text", "more", name="UserEnquiryReceived")}
     )
-    [created, enquiry] = run_json(kinds_repository.path, "check", code=100)["findings"]
+    [created, enquiry] = run_json(kinds_repository, "check", code=100)["findings"]
     approval = ("--reason", "x", "--owner", "team", "--until", str(datetime.now(tz=UTC).date() + timedelta(days=300)))
-    schemactl(kinds_repository.path, "waive", created["fingerprint"], *approval)
-    report = run_json(kinds_repository.path, "check", code=100)
+    schemactl(kinds_repository, "waive", created["fingerprint"], *approval)
+    report = run_json(kinds_repository, "check", code=100)
     assert [(finding["kind"], bool(finding["waiver"])) for finding in report["findings"]] == [
         ("user_created", True),
         ("user_enquiry_received", False),
     ]
-    schemactl(kinds_repository.path, "waive", enquiry["fingerprint"], *approval)
-    schemactl(kinds_repository.path, "check")
+    schemactl(kinds_repository, "waive", enquiry["fingerprint"], *approval)
+    schemactl(kinds_repository, "check")
 
 
 @pytest.mark.parametrize(
@@ -166,22 +165,21 @@ def test_a_waiver_approves_the_finding_of_one_kind(kinds_repository: Scratch) ->
 def test_a_version_is_named_with_its_kind(
     shared_repository: Scratch, arguments: tuple[str, ...], code: int, expected: str
 ) -> None:
-    printed = schemactl(shared_repository.path, *arguments, code=code)
+    printed = schemactl(shared_repository, *arguments, code=code)
     assert expected in printed.out + printed.err
 
 
 def test_a_topic_with_the_literal_name_comes_first(kinds_repository: Scratch) -> None:
     literal = 'topic: "persistent://shop/web/users#user_created"\nschema: {type: STRING}\n'
     kinds_repository.commit({"namespaces/literal.yaml": literal}, "literal")
-    kinds_repository.flush()
-    assert run_json(kinds_repository.path, "show", "users#user_created")["type"] == "STRING"
-    assert run_json(kinds_repository.path, "show", "users#user_created@0")["topic"] == f"{TOPIC}#user_created"
-    assert run_json(kinds_repository.path, "show", "users#user_address_changed@1")["kind"] == "user_address_changed"
+    assert run_json(kinds_repository, "show", "users#user_created")["type"] == "STRING"
+    assert run_json(kinds_repository, "show", "users#user_created@0")["topic"] == f"{TOPIC}#user_created"
+    assert run_json(kinds_repository, "show", "users#user_address_changed@1")["kind"] == "user_address_changed"
 
 
 def test_rollout_of_a_new_topic_whose_name_has_the_mark_of_a_kind(kinds_repository: Scratch) -> None:
     kinds_repository.write({"namespaces/mark.yaml": 'topic: "shop/web/users2#created"\nschema: {type: STRING}\n'})
-    assert schemactl(kinds_repository.path, "rollout", "users2#created").out.startswith(
+    assert schemactl(kinds_repository, "rollout", "users2#created").out.startswith(
         "persistent://shop/web/users2#created: version 0, "
     )
 
@@ -189,24 +187,21 @@ def test_rollout_of_a_new_topic_whose_name_has_the_mark_of_a_kind(kinds_reposito
 def test_generate_has_the_reason_of_each_kind(kinds_repository: Scratch) -> None:
     project = 'version: 1\napproved: main\ngenerate: {package: shop_schemas, out: generated, spark: "4.1"}\n'
     kinds_repository.commit({"schemactl.yaml": project}, "Generate")
-    kinds_repository.flush()
     kinds_repository.git("checkout", "-q", "-b", "work")
     kinds_repository.write(TWO_CHANGES)
-    error = schemactl(kinds_repository.path, "generate").err
+    error = schemactl(kinds_repository, "generate").err
     for kind, number in (("created", 3), ("enquiry-received", 4)):
         key = f"user_{kind.replace('-', '_')}"
         assert f"  shop/web/users#{key}@{number}: namespaces/user-{kind}.avsc changed, and not committed\n" in error
     kinds_repository.git("commit", "-q", "-m", "one kind", "namespaces/user-created.avsc")
     assert (
-        "  shop/web/users#user_created@3: committed, and not in main\n"
-        in schemactl(kinds_repository.path, "generate").err
+        "  shop/web/users#user_created@3: committed, and not in main\n" in schemactl(kinds_repository, "generate").err
     )
 
 
 def test_a_topic_with_one_schema_has_no_kinds(kinds_repository: Scratch) -> None:
     kinds_repository.commit({"namespaces/one.yaml": "topic: shop/web/one\nschema: {type: STRING}\n"}, "one")
-    kinds_repository.flush()
-    assert "has one schema, and no kinds of events" in schemactl(kinds_repository.path, "show", "one#a@0", code=64).err
+    assert "has one schema, and no kinds of events" in schemactl(kinds_repository, "show", "one#a@0", code=64).err
 
 
 def test_teams_of_clients_of_a_removed_kind_are_on_one_line(kinds_repository: Scratch) -> None:
@@ -216,7 +211,7 @@ def test_teams_of_clients_of_a_removed_kind_are_on_one_line(kinds_repository: Sc
     without = hostile.replace("  user_created: {type: AVRO, definition: user-created.avsc}\n", "")
     without = "".join(line for line in without.splitlines(keepends=True) if "::error" not in line)
     kinds_repository.write({"namespaces/users.yaml": without})
-    [finding] = run_json(kinds_repository.path, "check")["findings"]
+    [finding] = run_json(kinds_repository, "check")["findings"]
     assert "(team mail" in finding["message"]
     assert "\x1b" not in finding["message"]
     assert "\n" not in finding["message"]
@@ -226,19 +221,18 @@ def test_a_removed_kind_is_still_shown(kinds_repository: Scratch) -> None:
     without = USERS.replace("  user_created: {type: AVRO, definition: user-created.avsc}\n", "")
     without = without.replace("  - {name: mail, role: consumer, kind: user_created, schema: 0}\n", "")
     kinds_repository.write({"namespaces/users.yaml": without})
-    report = run_json(kinds_repository.path, "check")
+    report = run_json(kinds_repository, "check")
     assert [(topic["kind"], topic["change"]) for topic in report["topics"]] == [("user_created", "removed")]
     assert [(finding["rule"], finding["kind"]) for finding in report["findings"]] == [("KIND_REMOVED", "user_created")]
     assert " Version 0 stays registered, " in report["findings"][0]["message"]
     for name in ("users", "users#user_created"):
-        assert schemactl(kinds_repository.path, "rollout", name).out == (
+        assert schemactl(kinds_repository, "rollout", name).out == (
             f"{TOPIC}#user_created: the kind is no longer declared, so there is no new version to roll out; "
             "`schemactl explain KIND_REMOVED` says more.\n"
         )
     kinds_repository.commit({"namespaces/users.yaml": without}, "without")
-    kinds_repository.flush()
-    assert "in force again" not in schemactl(kinds_repository.path, "log", "users").out
-    shown_version = run_json(kinds_repository.path, "show", "users#user_created")
+    assert "in force again" not in schemactl(kinds_repository, "log", "users").out
+    shown_version = run_json(kinds_repository, "show", "users#user_created")
     assert (shown_version["deleted"], shown_version["in_force"], shown_version["latest"]) == (True, None, 0)
     assert [(kind["kind"], kind["removed"]) for kind in shown_version["kinds"]] == [
         ("user_address_changed", False),
@@ -253,22 +247,20 @@ def test_log_names_the_kind_that_has_an_older_version_in_force(kinds_repository:
     }
     kinds_repository.commit(TWO_CHANGES, "two")
     kinds_repository.commit(definitions, "back")
-    kinds_repository.flush()
     for topic in ("users", "users#user_created"):
         note = "  version 0 of user_created is in force again; a registry's latest of this kind stays 3\n"
-        assert note in schemactl(kinds_repository.path, "log", topic).out
+        assert note in schemactl(kinds_repository, "log", topic).out
 
 
 def test_diff_shows_every_kind_that_changes(kinds_repository: Scratch) -> None:
     kinds_repository.write(TWO_CHANGES)
-    subjects = run_json(kinds_repository.path, "diff")["subjects"]
+    subjects = run_json(kinds_repository, "diff")["subjects"]
     assert [(version["version"], version["kind"], version["before"]) for version in subjects[0]["versions"]] == [
         (3, "user_created", 0),
         (4, "user_enquiry_received", 2),
     ]
     kinds_repository.commit(TWO_CHANGES, "two kinds")
-    kinds_repository.flush()
-    changelog = schemactl(kinds_repository.path, "changelog", "HEAD~1..HEAD").out
+    changelog = schemactl(kinds_repository, "changelog", "HEAD~1..HEAD").out
     assert "**v3** AVRO user_created" in changelog
     assert "**v4** AVRO user_enquiry_received" in changelog
 
@@ -283,10 +275,10 @@ def test_diff_shows_every_kind_that_changes(kinds_repository: Scratch) -> None:
 def test_drift_names_the_kind_of_a_foreign_version(
     kinds_repository: Scratch, name: str, kind: str | None, nearest: int | None, advice: str
 ) -> None:
-    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    schemactl(kinds_repository, "apply", "--target", "local", "--yes")
     kinds_repository.write({"foreign.avsc": record("id", "mail", "foreign", name=name)})
-    schemactl(kinds_repository.path, "registry", "put", TOPIC, "--target", "local", "--file", "foreign.avsc")
-    report = run_json(kinds_repository.path, "drift", "--target", "local", code=100)
+    schemactl(kinds_repository, "registry", "put", TOPIC, "--target", "local", "--file", "foreign.avsc")
+    report = run_json(kinds_repository, "drift", "--target", "local", code=100)
     [item] = [item for item in report["differences"] if "version" in item]
     assert (item["version"]["version"], item["version"]["kind"]) == (3, kind)
     assert (item["nearest"] and item["nearest"]["version"]) == nearest
@@ -299,14 +291,13 @@ def test_drift_names_the_kind_of_a_foreign_version(
 
 def test_the_catalog_and_the_list_name_the_kinds(kinds_repository: Scratch) -> None:
     kinds_repository.commit(TWO_CHANGES, "two kinds")
-    kinds_repository.flush()
-    [topic] = run_json(kinds_repository.path, "list")["topics"]
+    [topic] = run_json(kinds_repository, "list")["topics"]
     assert (topic["type"], topic["kinds"], topic["version"]) == (
         "AVRO",
         ["user_created", "user_address_changed", "user_enquiry_received"],
         4,
     )
-    schemactl(kinds_repository.path, "site", "--out", "site")
+    schemactl(kinds_repository, "site", "--out", "site")
     pages = {path.name: path.read_text() for path in (kinds_repository.path / "site").rglob("*.html")}
     topic_page = next(text for text in pages.values() if "Kinds of events" in text)
     assert topic_page.count("<code>user_created</code><td") == 2
@@ -319,45 +310,43 @@ def test_the_catalog_and_the_list_name_the_kinds(kinds_repository: Scratch) -> N
 def test_files_of_kinds_are_laid_out(kinds_repository: Scratch) -> None:
     compact = FILES["namespaces/user-created.avsc"].replace(" ", "")
     kinds_repository.write({"namespaces/user-created.avsc": compact})
-    schemactl(kinds_repository.path, "fmt", "--check", code=100)
-    printed = schemactl(kinds_repository.path, "fmt")
+    schemactl(kinds_repository, "fmt", "--check", code=100)
+    printed = schemactl(kinds_repository, "fmt")
     assert "bug of schemactl" not in printed.out + printed.err
     assert (kinds_repository.path / "namespaces/user-created.avsc").read_text() != compact
-    schemactl(kinds_repository.path, "fmt", "--check")
+    schemactl(kinds_repository, "fmt", "--check")
 
 
 def test_a_fix_edits_the_definition_of_its_kind(kinds_repository: Scratch) -> None:
     path = "namespaces/user-address-changed.avsc"
     kinds_repository.write({path: record("id", "street", "city", name="UserAddressChanged")})
-    schemactl(kinds_repository.path, "check", "--fix", code=[0, 100])
+    schemactl(kinds_repository, "check", "--fix", code=[0, 100])
     fields = json.loads((kinds_repository.path / path).read_text())["fields"]
     assert fields[-1] == {"name": "city", "type": "string", "default": ""}
     assert json.loads((kinds_repository.path / "namespaces/user-created.avsc").read_text())["name"] == "UserCreated"
-    schemactl(kinds_repository.path, "check")
+    schemactl(kinds_repository, "check")
 
 
 def test_exports_have_every_kind(kinds_repository: Scratch) -> None:
     kinds_repository.commit(TWO_CHANGES, "two kinds")
-    kinds_repository.flush()
-    [channel] = json.loads(schemactl(kinds_repository.path, "export", "asyncapi").out)["channels"].values()
+    [channel] = json.loads(schemactl(kinds_repository, "export", "asyncapi").out)["channels"].values()
     assert {name: message["x-schema-version"] for name, message in channel["messages"].items()} == {
         "user_created": 3,
         "user_address_changed": 1,
         "user_enquiry_received": 4,
     }
     assert channel["x-schema-version"] == 4
-    schemactl(kinds_repository.path, "export", "avro", "--out", "avro")
+    schemactl(kinds_repository, "export", "avro", "--out", "avro")
     assert sorted(path.name for path in (kinds_repository.path / "avro").rglob("*.avsc")) == [
         "users.user_address_changed.avsc",
         "users.user_created.avsc",
         "users.user_enquiry_received.avsc",
     ]
-    assert schemactl(kinds_repository.path, "export", "ddl").out.count("CREATE TABLE") == 3
-    schema = json.loads(schemactl(kinds_repository.path, "export", "avro", "users#user_created").out)
+    assert schemactl(kinds_repository, "export", "ddl").out.count("CREATE TABLE") == 3
+    schema = json.loads(schemactl(kinds_repository, "export", "avro", "users#user_created").out)
     assert schema["name"] == "UserCreated"
     assert (
-        "did you mean user_created?"
-        in schemactl(kinds_repository.path, "export", "avro", "users#user_crated", code=64).err
+        "did you mean user_created?" in schemactl(kinds_repository, "export", "avro", "users#user_crated", code=64).err
     )
 
 
@@ -372,8 +361,7 @@ def test_a_client_is_compared_with_the_type_of_each_kind_that_it_reads(kinds_rep
             "namespaces/click.avsc": record("id", name="Click"),
         }
     )
-    kinds_repository.flush()
-    report = schemactl(kinds_repository.path, "lint", code={0, 100}).out
+    report = schemactl(kinds_repository, "lint", code={0, 100}).out
     assert "Python's client has no PROTOBUF schema: mail connects to persistent://shop/web/users#click" in report
 
 
@@ -412,12 +400,12 @@ def test_a_class_is_compared_with_one_kind(
     shared_repository.write({"shop_classes.py": CLASSES})
     monkeypatch.chdir(shared_repository.path)
     monkeypatch.delitem(sys.modules, "shop_classes", raising=False)
-    printed = schemactl(shared_repository.path, *command.split(), code=code)
+    printed = schemactl(shared_repository, *command.split(), code=code)
     assert expected in printed.out + printed.err
 
 
 def test_a_text_that_makes_no_version_is_noted_for_its_kind(kinds_repository: Scratch) -> None:
-    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    schemactl(kinds_repository, "apply", "--target", "local", "--yes")
     kinds_repository.commit(
         {
             "namespaces/user-created.avsc": record("id", "mail", name="UserCreated", doc="who"),
@@ -428,9 +416,8 @@ def test_a_text_that_makes_no_version_is_noted_for_its_kind(kinds_repository: Sc
     kinds_repository.commit(
         {"namespaces/user-enquiry-received.avsc": FILES["namespaces/user-enquiry-received.avsc"]}, "back"
     )
-    kinds_repository.flush()
-    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
-    notes = run_json(kinds_repository.path, "plan", "--target", "local")["notes"]
+    schemactl(kinds_repository, "apply", "--target", "local", "--yes")
+    notes = run_json(kinds_repository, "plan", "--target", "local")["notes"]
     assert [(note["kind"], note["message"].partition(":")[0]) for note in notes] == [
         ("not stored", "would store nothing of user_created"),
         ("old version", "declares the content of an older version of user_enquiry_received again"),

@@ -43,7 +43,6 @@ def shop_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     shop.commit(files)
     shop.commit({"topics/orders.avsc": record("id", count=1)})
     shop.commit({"topics/orders.avsc": record("id"), "topics/refunds.yaml": None})
-    shop.flush()
     shop.write(
         {
             "topics/orders.avsc": record("id", total=1),
@@ -57,7 +56,7 @@ def shop_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 
 
 def test_each_topic_of_the_files_has_a_row_with_what_they_change(shop_repository: Scratch) -> None:
-    assert [line.split() for line in schemactl(shop_repository.path, "list").out.splitlines()] == [
+    assert [line.split() for line in schemactl(shop_repository, "list").out.splitlines()] == [
         *(["TOPIC", "TYPE", "VERSION", "STRATEGY", "SET", "BY", "OWNER", "LABELS", "DEPRECATED", "CHANGE"],),
         ["non-persistent://shop/ops/pings", *["-", "-", "FORWARD", "topic", "-", "-", "-", "policies"]],
         ["shop/sales/carts", *["STRING", "0", "BACKWARD", "namespace", "team-sales", "domain=sales", "-", "removed"]],
@@ -97,7 +96,7 @@ def test_on_a_terminal_of_80_columns_no_row_is_broken(
     ids=" ".join,
 )
 def test_a_listed_topic_matches_all_filters(shop_repository: Scratch, options: list[str], names: str) -> None:
-    topics = run_json(shop_repository.path, "list", *options)["topics"]
+    topics = run_json(shop_repository, "list", *options)["topics"]
     assert {topic["topic"].rpartition("/")[2] for topic in topics} == {*names.split()}
 
 
@@ -112,11 +111,11 @@ def test_a_listed_topic_matches_all_filters(shop_repository: Scratch, options: l
     ids=str,
 )
 def test_what_no_topic_has_is_an_error(shop_repository: Scratch, options: list[str], error: str) -> None:
-    assert f"schemactl: {error}" in schemactl(shop_repository.path, "list", *options, code=64).err
+    assert f"schemactl: {error}" in schemactl(shop_repository, "list", *options, code=64).err
 
 
 def test_json_has_everything_that_is_said_of_a_topic(shop_repository: Scratch) -> None:
-    [texts] = run_json(shop_repository.path, "list", "texts")["topics"]
+    [texts] = run_json(shop_repository, "list", "texts")["topics"]
     assert texts == {
         "topic": "persistent://shop/sales/texts",
         "type": "STRING",
@@ -140,14 +139,14 @@ def test_json_has_everything_that_is_said_of_a_topic(shop_repository: Scratch) -
 
 def test_json_is_as_its_published_schema_says(shop_repository: Scratch) -> None:
     schema = json.loads((Path(__file__).parent.parent.parent / "schemas/list.schema.json").read_text())
-    printed = run_json(shop_repository.path, "list")
+    printed = run_json(shop_repository, "list")
     assert len(printed["topics"]) == 4
     jsonschema.Draft7Validator(schema).validate(printed)
 
 
 def test_code_owners_are_read_by_githubs_rules(shop_repository: Scratch, tmp_path: Path) -> None:
     """The last pattern that matches counts, as in .gitignore, where git itself matches; `#`, `[` and `!` cannot be escaped."""
-    printed = schemactl(shop_repository.path, "list", "--format", "codeowners")
+    printed = schemactl(shop_repository, "list", "--format", "codeowners")
     assert "skipped owner `team-sales`: GitHub accepts only" in printed.err
     lines = [line for line in printed.out.splitlines() if not line.startswith("#")]
     rules = [line.replace(r"\ ", "\0").split(" ") for line in lines]
@@ -179,25 +178,24 @@ def test_files_that_cannot_be_read_leave_what_was_approved(
     broken = Scratch(tmp_path / "broken")
     broken.git("pull", "-q", str(bare.path), "main")
     broken.write({"topics/orders.yaml": "topics: x\n"})
-    printed = schemactl(broken.path, "list")
+    printed = schemactl(broken, "list")
     assert (
         "note: showing the approved topics, because the working tree has errors: topics/orders.yaml:1:1" in printed.err
     )
     monkeypatch.setenv("GIT_DIR", str(bare.path))
-    assert schemactl(bare.path, "list").out == printed.out
+    assert schemactl(bare, "list").out == printed.out
     assert [line.split()[:3] for line in printed.out.splitlines()[1:]] == [
         ["non-persistent://shop/ops/pings", "-", "-"],
         ["shop/sales/carts", "STRING", "0"],
         ["shop/sales/orders", "AVRO", "0"],
     ]
-    assert "needs a working tree" in schemactl(bare.path, "list", "--format", "codeowners", code=64).err
+    assert "needs a working tree" in schemactl(bare, "list", "--format", "codeowners", code=64).err
 
 
 def test_a_project_without_topics_says_so(tmp_path: Path) -> None:
     empty = Scratch(tmp_path / "empty")
     empty.commit({"schemactl.yaml": "version: 1\n"})
-    empty.flush()
-    assert schemactl(empty.path, "list").out == "Neither the files nor main declare a topic.\n"
+    assert schemactl(empty, "list").out == "Neither the files nor main declare a topic.\n"
 
 
 PROJECT = """\

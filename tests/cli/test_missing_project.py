@@ -62,7 +62,7 @@ def test_advice_names_the_file_from_a_folder_below_and_with_another_folder(
     (shop_repository.path / "schemactl.yaml").unlink()
     assert (
         f"  Fix: git -C {shop_repository.path} restore schemactl.yaml\n"
-        in schemactl(shop_repository.path, "check", code=1).err
+        in schemactl(shop_repository, "check", code=1).err
     )
     monkeypatch.chdir(shop_repository.path / "namespaces")
     assert "  Fix: git restore ../schemactl.yaml\n" in schemactl(Path(), "check", code=1).err
@@ -71,6 +71,5 @@ def test_advice_names_the_file_from_a_folder_below_and_with_another_folder(
 def test_file_that_git_never_had_is_not_restored(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "shop")
     scratch.commit({"README.md": "x\n"}, "Begin")
-    scratch.flush()
-    assert "git restore" not in schemactl(scratch.path, "check", code=1).err
+    assert "git restore" not in schemactl(scratch, "check", code=1).err
     assert "git restore" not in schemactl(tmp_path, "check", code=1).err

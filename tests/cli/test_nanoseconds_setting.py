@@ -33,13 +33,12 @@ def make_repository(folder: Path, *, project: str = "", topics: str = TOPICS) ->
     scratch = Scratch(folder / "shop")
     settings = f'{{package: shop_schemas, out: generated, spark: "4.1"{project}}}'
     scratch.commit({"schemactl.yaml": f"version: 1\nroots: [topics]\napproved: main\ngenerate: {settings}\n"})
-    scratch.flush()
     scratch.write({"topics/topics.yaml": topics})
     return scratch
 
 
 def list_notes(repository: Scratch) -> list[str]:
-    report = run_json(repository.path, "check")
+    report = run_json(repository, "check")
     return [note for note in report["notes"] if "nanoseconds" in note]
 
 
@@ -77,7 +76,6 @@ def test_other_changes_do_not_repeat_the_note(tmp_path: Path) -> None:
         (note,) = list_notes(repository)
         assert "persistent://shop/web/moments and 1 more topic;" in note
     repository.commit({"topics/topics.yaml": TOPICS})
-    repository.flush()
     repository.write({"topics/topics.yaml": f"{TOPICS}---\ntopic: shop/web/nights\nschema: {{type: DATE}}\n"})
     assert list_notes(repository) == []
 
@@ -87,9 +85,8 @@ def test_packages_and_commands_keep_all_digits(tmp_path: Path, in_project: bool)
     project, topics = (", nanoseconds: bigint", TOPICS) if in_project else ("", set_for_topic("bigint", 2))
     repository = make_repository(tmp_path, project=project)
     repository.commit({"topics/topics.yaml": topics})
-    repository.flush()
-    schemactl(repository.path, "generate")
-    assert schemactl(repository.path, "generate", "--check").code == 0
+    schemactl(repository, "generate")
+    assert schemactl(repository, "generate", "--check").code == 0
     with import_package(repository.path / "generated", "shop_schemas") as package:
         moments, pairs, days = (package.topic(f"persistent://shop/web/{name}") for name in ("moments", "pairs", "days"))
         assert moments.schema.split() == ["value", "BIGINT", "NOT", "NULL"]
@@ -102,10 +99,10 @@ def test_packages_and_commands_keep_all_digits(tmp_path: Path, in_project: bool)
     module = (repository.path / "generated/shop_schemas/shop/web/moments.py").read_text()
     assert "MOMENTS: Topic[int]" in module
     payload = base64.b64encode(INSTANT).decode()
-    assert schemactl(repository.path, "decode", "moments", "--version", "0", "--base64", payload).out == f"{NANOS}\n"
-    assert "value BIGINT" in schemactl(repository.path, "export", "ddl", "--topic", "moments").out
-    assert "generate.nanoseconds" in schemactl(repository.path, "show", "moments", "--effective").out or in_project
-    schemactl(repository.path, "sample", "shop/web/moments", "-n", "1", "--format", "messages", "--out", "samples")
+    assert schemactl(repository, "decode", "moments", "--version", "0", "--base64", payload).out == f"{NANOS}\n"
+    assert "value BIGINT" in schemactl(repository, "export", "ddl", "--topic", "moments").out
+    assert "generate.nanoseconds" in schemactl(repository, "show", "moments", "--effective").out or in_project
+    schemactl(repository, "sample", "shop/web/moments", "-n", "1", "--format", "messages", "--out", "samples")
     (sample_file,) = (path for path in repository.path.glob("samples/**/*") if path.is_file())
     assert 1_700_000_000 * 10**9 < json.loads(sample_file.read_text())["value"] < 1_800_000_000 * 10**9
 
@@ -115,8 +112,8 @@ def test_strict_decoding_names_the_setting(tmp_path: Path) -> None:
     repository.commit({"topics/topics.yaml": TOPICS})
     repository.flush()
     command = ("decode", "moments", "--version", "0", "--base64", base64.b64encode(INSTANT).decode())
-    assert schemactl(repository.path, *command).out == '"2024-01-02T03:04:05.123456+00:00"\n'
-    strict = schemactl(repository.path, *command, "--strict", code=100)
+    assert schemactl(repository, *command).out == '"2024-01-02T03:04:05.123456+00:00"\n'
+    strict = schemactl(repository, *command, "--strict", code=100)
     assert "`generate: {nanoseconds: bigint}` keeps them" in strict.err
 
 

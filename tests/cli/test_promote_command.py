@@ -220,7 +220,6 @@ def test_a_target_that_goes_back_keeps_the_partitions_that_were_approved_later(
             "prod.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n",
         }
     )
-    scratch.flush()
     first = scratch.git("rev-parse", "HEAD").strip()
     more = "namespace: shop/sales\nschema_compatibility_strategy: FULL\n---\ntopic: shop/sales/orders\npartitions: 6\n"
     scratch.commit(

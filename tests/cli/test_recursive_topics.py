@@ -82,13 +82,12 @@ def test_a_recursive_topic_without_depth_is_skipped_with_a_note(tmp_path: Path) 
     shop = Scratch(tmp_path / "shop")
     files = {"schemactl.yaml": PROJECT, "topics/sales.yaml": "namespace: shop/sales\n"}
     shop.commit({**files, **declare("node", NODE), **declare("flat", record("id"))})
-    shop.flush()
-    assert SKIPPED in schemactl(shop.path, "generate").err
+    assert SKIPPED in schemactl(shop, "generate").err
     folder = shop.path / "generated" / "shop_schemas"
     assert [*folder.rglob("flat.py")]
     assert not [*folder.rglob("node.py")]
     assert "node" not in (folder / "__init__.py").read_text(encoding="utf-8")
-    assert schemactl(shop.path, "generate", "--check").out.endswith(" 0 stale.\n")
+    assert schemactl(shop, "generate", "--check").out.endswith(" 0 stale.\n")
 
 
 @pytest.mark.parametrize("place", ["option", "project", "topic", "topic before project"])
@@ -99,14 +98,13 @@ def test_the_depth_is_an_option_or_a_setting_of_the_project_or_the_topic(tmp_pat
     project = PROJECT.replace("}", in_project + "}")
     files = {"schemactl.yaml": project, "topics/sales.yaml": "namespace: shop/sales\n"}
     shop.commit({**files, **declare("node", NODE, more=in_topic)})
-    shop.flush()
     options = ["--recursion-depth", "3"] if place == "option" else []
-    assert "skipped" not in schemactl(shop.path, "generate", *options).err
+    assert "skipped" not in schemactl(shop, "generate", *options).err
     module = (shop.path / "generated/shop_schemas/shop/sales/node.py").read_text(encoding="utf-8")
     assert "Options(recursion_depth=3)" in module
-    assert schemactl(shop.path, "generate", "--check", *options).out.endswith(" 0 stale.\n")
+    assert schemactl(shop, "generate", "--check", *options).out.endswith(" 0 stale.\n")
     if place != "option":
-        assert "CREATE TABLE" in schemactl(shop.path, "export", "ddl").out
+        assert "CREATE TABLE" in schemactl(shop, "export", "ddl").out
 
 
 def test_a_topic_turns_the_depth_of_the_project_off(tmp_path: Path) -> None:
@@ -114,7 +112,6 @@ def test_a_topic_turns_the_depth_of_the_project_off(tmp_path: Path) -> None:
     project = PROJECT.replace("}", ", recursion_depth: 3}")
     files = {"schemactl.yaml": project, "topics/sales.yaml": "namespace: shop/sales\n"}
     shop.commit({**files, **declare("node", NODE, more="generate: {recursion_depth: 0}\n")})
-    shop.flush()
-    assert SKIPPED in schemactl(shop.path, "generate").err
-    effective = schemactl(shop.path, "show", "node", "--effective").out
+    assert SKIPPED in schemactl(shop, "generate").err
+    effective = schemactl(shop, "show", "node", "--effective").out
     assert "generate.recursion_depth" in effective

@@ -89,8 +89,8 @@ def test_a_command_answers_the_same_with_and_without_caches(command: str, change
 
 def test_the_cache_of_a_long_history_answers_as_the_history(tmp_path: Path) -> None:
     scratch = Scratch.open_existing(shop.make(tmp_path))
-    without = process(scratch.path, "log", "--all", "--format", "json", SCHEMACTL_CACHE="")
+    without = process(scratch, "log", "--all", "--format", "json", SCHEMACTL_CACHE="")
     for revision in ("main~10", "main~5", "main"):
         scratch.git("update-ref", "refs/heads/part", revision)
-        process(scratch.path, "check", "--base", "part", SCHEMACTL_CACHE=str(tmp_path / "cache"))
-    assert process(scratch.path, "log", "--all", "--format", "json", SCHEMACTL_CACHE=str(tmp_path / "cache")) == without
+        process(scratch, "check", "--base", "part", SCHEMACTL_CACHE=str(tmp_path / "cache"))
+    assert process(scratch, "log", "--all", "--format", "json", SCHEMACTL_CACHE=str(tmp_path / "cache")) == without

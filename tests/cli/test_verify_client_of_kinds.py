@@ -49,8 +49,7 @@ def kinds_repository(tmp_path: Path) -> Scratch:
     files = {"schemactl.yaml": project, "topics/users.yaml": KINDS, "events.py": CLASSES}
     scratch.commit({**files, "topics/created.avsc": define("Created"), "topics/moved.avsc": define("Moved")})
     scratch.commit({"topics/created.avsc": define("Created", name="name", type="string", default="?")})
-    scratch.flush()
-    schemactl(scratch.path, "generate")
+    schemactl(scratch, "generate")
     return scratch
 
 

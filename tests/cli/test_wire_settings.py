@@ -47,9 +47,9 @@ def wire_repository(tmp_path: Path) -> Scratch:
 
 def test_a_package_writes_what_the_settings_say(wire_repository: Scratch) -> None:
     # The second run reads the declarations from the cache.
-    assert schemactl(wire_repository.path, "check").code == 0
-    assert schemactl(wire_repository.path, "check").code == 0
-    schemactl(wire_repository.path, "generate")
+    assert schemactl(wire_repository, "check").code == 0
+    assert schemactl(wire_repository, "check").code == 0
+    schemactl(wire_repository, "generate")
     with import_package(wire_repository.path / "generated", "shop_schemas") as package:
         events, go_events, counts = (
             package.topic(f"persistent://shop/web/{name}") for name in ("events", "go-events", "counts")
@@ -67,17 +67,17 @@ def test_pairs_of_integers_have_a_byte_order(wire_repository: Scratch) -> None:
     wire_repository.write(
         {"topics/topics.yaml": TOPICS.replace("shop/web/counts", "shop/web/pairs").replace("{type: INT64}", pair)}
     )
-    schemactl(wire_repository.path, "check")
+    schemactl(wire_repository, "check")
 
 
 def test_commands_use_the_settings(wire_repository: Scratch) -> None:
     payload = base64.b64encode(struct.pack("<q", 258)).decode()
-    assert schemactl(wire_repository.path, "decode", "counts", "--version", "0", "--base64", payload).out == "258\n"
-    schemactl(wire_repository.path, "sample", "shop/web/events", "-n", "1", "--format", "bytes", "--out", "samples")
+    assert schemactl(wire_repository, "decode", "counts", "--version", "0", "--base64", payload).out == "258\n"
+    schemactl(wire_repository, "sample", "shop/web/events", "-n", "1", "--format", "bytes", "--out", "samples")
     (payload_file,) = (path for path in wire_repository.path.glob("samples/**/*") if path.is_file())
     assert b'{"at":' in payload_file.read_bytes()
     assert isinstance(json.loads(payload_file.read_bytes())["at"], float)
-    effective = schemactl(wire_repository.path, "show", "counts", "--effective").out
+    effective = schemactl(wire_repository, "show", "counts", "--effective").out
     assert "generate.integers" in effective
     assert "little" in effective
 
@@ -105,6 +105,6 @@ def test_a_wrong_setting_is_a_problem_with_its_place(
     wire_repository: Scratch, old: str, new: str, problem: str
 ) -> None:
     wire_repository.write({"topics/topics.yaml": TOPICS.replace(old, new)})
-    result = schemactl(wire_repository.path, "check", code=1)
+    result = schemactl(wire_repository, "check", code=1)
     assert problem in result.err + result.out
     assert "topics/topics.yaml:" in result.err + result.out

@@ -121,18 +121,18 @@ def read_text(repository: Scratch, path: str) -> str:
 
 
 def test_files_are_laid_out_with_their_comments_and_versions(messy_repository: Scratch) -> None:
-    result = schemactl(messy_repository.path, "fmt")
+    result = schemactl(messy_repository, "fmt")
     assert result.out == "formatted namespaces/orders.avsc\nformatted namespaces/orders.yaml\n"
     assert result.err == "2 files laid out, 2 files unchanged\n"
     assert read_text(messy_repository, "namespaces/orders.yaml") == TIDY
     assert read_text(messy_repository, "namespaces/orders.avsc") == TIDY_DEFINITION.replace("1e3", "1")
-    assert schemactl(messy_repository.path, "fmt", "--check").out == ""
+    assert schemactl(messy_repository, "fmt", "--check").out == ""
 
 
 def test_check_and_diff_write_nothing_and_exit_with_100(messy_repository: Scratch) -> None:
-    result = schemactl(messy_repository.path, "fmt", "--check", code=100)
+    result = schemactl(messy_repository, "fmt", "--check", code=100)
     assert result.out == "would format namespaces/orders.avsc\nwould format namespaces/orders.yaml\n"
-    diff = schemactl(messy_repository.path, "fmt", "--diff", "namespaces/orders.yaml", code=100).out
+    diff = schemactl(messy_repository, "fmt", "--diff", "namespaces/orders.yaml", code=100).out
     assert diff.startswith("--- a/namespaces/orders.yaml\n+++ b/namespaces/orders.yaml\n")
     assert "+labels: {tier: gold, domain: sales}\n" in diff
     assert read_text(messy_repository, "namespaces/orders.yaml") == MESSY
@@ -146,23 +146,23 @@ def test_paths_are_files_or_folders_from_where_one_works(messy_repository: Scrat
         == "namespaces/orders.avsc"
     )
     for missing_path in ("x.yaml", ""):
-        assert "no such file or folder" in schemactl(messy_repository.path, "fmt", missing_path, code=64).err
-    assert "outside of the repository" in schemactl(messy_repository.path, "fmt", "..", code=64).err
+        assert "no such file or folder" in schemactl(messy_repository, "fmt", missing_path, code=64).err
+    assert "outside of the repository" in schemactl(messy_repository, "fmt", "..", code=64).err
 
 
 def test_what_is_staged_is_checked(messy_repository: Scratch) -> None:
     messy_repository.git("add", "-A")
-    schemactl(messy_repository.path, "fmt")
-    assert "would format namespaces/orders.yaml" in schemactl(messy_repository.path, "fmt", "--staged", code=100).out
+    schemactl(messy_repository, "fmt")
+    assert "would format namespaces/orders.yaml" in schemactl(messy_repository, "fmt", "--staged", code=100).out
     messy_repository.git("add", "-A")
-    schemactl(messy_repository.path, "fmt", "--staged")
+    schemactl(messy_repository, "fmt", "--staged")
 
 
 def test_what_is_neither_yaml_nor_json_is_an_error_with_its_place_and_other_files_are_written(
     messy_repository: Scratch,
 ) -> None:
     messy_repository.write({"namespaces/orders.avsc": '{"type": }', "namespaces/b.yaml": "topic: [a\n"})
-    errors = schemactl(messy_repository.path, "fmt", code=1).err
+    errors = schemactl(messy_repository, "fmt", code=1).err
     assert "namespaces/orders.avsc:1:10: expected a value" in errors
     assert "namespaces/b.yaml:" in errors
     assert read_text(messy_repository, "namespaces/orders.yaml") == TIDY
@@ -188,7 +188,7 @@ def test_a_text_that_is_not_yaml_is_an_error_at_its_place_and_other_files_are_wr
     messy_repository: Scratch, text: str, column: int | None
 ) -> None:
     (messy_repository.path / "namespaces/broken.yaml").write_text(text)
-    done = schemactl(messy_repository.path, "fmt", code=1)
+    done = schemactl(messy_repository, "fmt", code=1)
     assert re.search(rf"^namespaces/broken.yaml:\d+:{column or '[0-9]+'}: ", done.err, re.MULTILINE)
     assert "formatted namespaces/orders.yaml" in done.out
 
@@ -199,11 +199,11 @@ def test_the_definition_of_a_client_is_formatted_with_its_topic(messy_repository
     (folder / "orders.yaml").write_text(
         MESSY.replace("    role:  consumer\n", "    role:  consumer\n    schema:  billing.avsc\n    language: python\n")
     )
-    printed = schemactl(messy_repository.path, "fmt")
+    printed = schemactl(messy_repository, "fmt")
     assert "formatted namespaces/billing.avsc" in printed.out
     assert "formatted namespaces/orders.yaml" in printed.out
     assert (folder / "billing.avsc").read_text() == (folder / "orders.avsc").read_text()
-    schemactl(messy_repository.path, "fmt", "--check")
+    schemactl(messy_repository, "fmt", "--check")
 
 
 def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(messy_repository: Scratch) -> None:
@@ -214,7 +214,7 @@ def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(messy_re
         }
     )
     (messy_repository.path / "namespaces" / "link.avsc").symlink_to("orders.avsc")
-    assert schemactl(messy_repository.path, "fmt").out == "formatted namespaces/orders.yaml\n"
+    assert schemactl(messy_repository, "fmt").out == "formatted namespaces/orders.yaml\n"
     assert (messy_repository.path / "namespaces" / "orders.yaml").read_bytes() == TIDY.encode()
 
 
@@ -227,7 +227,7 @@ def test_a_layout_that_would_change_what_is_declared_is_a_bug_and_not_written(
 
     monkeypatch.setattr(formatter, name, change_names)
     before = {path.name: path.read_text() for path in (messy_repository.path / "namespaces").iterdir()}
-    errors = schemactl(messy_repository.path, "fmt", code=1).err
+    errors = schemactl(messy_repository, "fmt", code=1).err
     assert "This is a bug of schemactl" in errors
     changed_file = "orders.yaml" if name == "format_yaml" else "orders.avsc"
     assert read_text(messy_repository, f"namespaces/{changed_file}") == before[changed_file]

@@ -353,13 +353,13 @@ def test_check_fixes_a_definition_in_a_payload(tmp_path: Path, indent: int | Non
     value["fields"].append({"name": "note", "type": ["null", "string"]})
     changed = json.dumps(make_payload(json.dumps(value, indent=indent), properties={"a": "é\\"}), ensure_ascii=False)
     repository.write({"topics/orders.json": changed})
-    output = schemactl(repository.path, "check", code=100).out
+    output = schemactl(repository, "check", code=100).out
     assert "topics/orders.json:1:" in output
-    schemactl(repository.path, "check", "--fix")
+    schemactl(repository, "check", "--fix")
     fixed = json.loads((repository.path / "topics/orders.json").read_text(encoding="utf-8"))
     assert fixed["properties"] == {"a": "é\\"}
     assert json.loads(fixed["schema"])["fields"][1]["default"] is None
-    schemactl(repository.path, "check")
+    schemactl(repository, "check")
 
 
 def test_the_example_survives_export_and_import_as_payloads(tmp_path: Path) -> None:
@@ -396,15 +396,13 @@ def test_new_topic_takes_a_payload(tmp_path: Path, *, is_outside: bool) -> None:
     repository.flush()
     path = tmp_path / "refunds.json" if is_outside else repository.path / "topics" / "given.json"
     path.write_text(json.dumps(make_payload(name="refunds")), encoding="utf-8")
-    schemactl(repository.path, "new", "topic", "shop/sales/refunds", "--from", str(path))
+    schemactl(repository, "new", "topic", "shop/sales/refunds", "--from", str(path))
     declaration = (repository.path / "topics" / "refunds.yaml").read_text(encoding="utf-8")
     assert f"payload: {'refunds' if is_outside else 'given'}.json" in declaration
-    schemactl(repository.path, "check")
-    printed = schemactl(
-        repository.path, "new", "topic", "shop/sales/other", "--from", str(path), "--type", "JSON", code=64
-    )
+    schemactl(repository, "check")
+    printed = schemactl(repository, "new", "topic", "shop/sales/other", "--from", str(path), "--type", "JSON", code=64)
     assert "has the type AVRO itself" in printed.err
-    printed = schemactl(repository.path, "new", "topic", "shop/sales/other", "--from", str(path), code=1)
+    printed = schemactl(repository, "new", "topic", "shop/sales/other", "--from", str(path), code=1)
     assert "the name `refunds` is not the name of the topic persistent://shop/sales/other" in printed.err
     assert not (repository.path / "topics" / "other.yaml").exists()
 
@@ -415,11 +413,10 @@ def test_fmt_leaves_payloads_alone_and_a_payload_is_applied(tmp_path: Path) -> N
     repository.commit(
         {**FILES, "topics/orders.yaml": WITH_PAYLOAD, "topics/orders.json": text, "topics/orders.avsc": None}
     )
-    repository.flush()
-    schemactl(repository.path, "fmt")
+    schemactl(repository, "fmt")
     assert (repository.path / "topics/orders.json").read_text(encoding="utf-8") == text
-    schemactl(repository.path, "apply", "--target", "local", "--auto-approve", "--create-tenants")
-    registered = run_json(repository.path, "registry", "get", "orders")
+    schemactl(repository, "apply", "--target", "local", "--auto-approve", "--create-tenants")
+    registered = run_json(repository, "registry", "get", "orders")
     assert registered["properties"]["team"] == "sales"
     for command in (
         ["list"],
@@ -430,4 +427,4 @@ def test_fmt_leaves_payloads_alone_and_a_payload_is_applied(tmp_path: Path) -> N
         ["drift"],
         ["status"],
     ):
-        schemactl(repository.path, *command)
+        schemactl(repository, *command)

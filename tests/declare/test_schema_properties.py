@@ -47,7 +47,7 @@ def shop_repository(tmp_path: Path) -> Scratch:
 
 def read_properties(repository: Scratch, topic: str) -> Any:
     """Return the declared properties of a topic's schema."""
-    return run_json(repository.path, "show", topic)["properties"]
+    return run_json(repository, "show", topic)["properties"]
 
 
 @pytest.mark.parametrize("state", ["", "@0", "@work"])
@@ -66,13 +66,13 @@ def test_topics_have_the_defaults_of_their_namespace(shop_repository: Scratch, s
 def test_apply_registers_them(shop_repository: Scratch) -> None:
     # The second check takes its declarations from the cache.
     for _ in range(2):
-        schemactl(shop_repository.path, "check")
-    schemactl(shop_repository.path, "apply", "--target", "local", "--auto-approve")
+        schemactl(shop_repository, "check")
+    schemactl(shop_repository, "apply", "--target", "local", "--auto-approve")
     for topic, properties in EXPECTED.items():
-        answer = run_json(shop_repository.path, "registry", "get", f"shop/web/{topic}", "--target", "local")
+        answer = run_json(shop_repository, "registry", "get", f"shop/web/{topic}", "--target", "local")
         registered = answer["properties"]
         assert {name: text for name, text in registered.items() if not name.startswith("schemactl.")} == properties
-    schemactl(shop_repository.path, "drift", "--target", "local", "--detailed-exitcode")
+    schemactl(shop_repository, "drift", "--target", "local", "--detailed-exitcode")
 
 
 def test_a_version_has_the_defaults_of_its_commit(shop_repository: Scratch) -> None:
@@ -105,7 +105,7 @@ def test_a_version_has_the_defaults_of_its_commit(shop_repository: Scratch) -> N
 )
 def test_wrong_defaults_are_problems(shop_repository: Scratch, properties: str, problem: str) -> None:
     shop_repository.write({"topics/z.yaml": f"namespace: shop/web\nschema_properties: {properties}\n"})
-    printed = schemactl(shop_repository.path, "check", code=1)
+    printed = schemactl(shop_repository, "check", code=1)
     assert "topics/z.yaml:2:" in printed.err + printed.out
     assert problem in printed.err + printed.out
 
@@ -113,20 +113,19 @@ def test_wrong_defaults_are_problems(shop_repository: Scratch, properties: str, 
 def test_an_overlay_has_none(shop_repository: Scratch) -> None:
     project = PROJECT.replace('registry.db"}', 'registry.db", overlays: prod.yaml}')
     shop_repository.write({"schemactl.yaml": project, "prod.yaml": NAMESPACE})
-    printed = schemactl(shop_repository.path, "check", code=1)
+    printed = schemactl(shop_repository, "check", code=1)
     assert "`schema_properties` is the same on every target" in printed.err + printed.out
 
 
 def test_a_default_for_registered_versions_makes_none(shop_repository: Scratch) -> None:
-    schemactl(shop_repository.path, "apply", "--target", "local", "--auto-approve")
+    schemactl(shop_repository, "apply", "--target", "local", "--auto-approve")
     shop_repository.commit({"topics/z.yaml": NAMESPACE.replace("owner: web", "owner: later")})
-    shop_repository.flush()
-    printed = schemactl(shop_repository.path, "plan", "--target", "local")
+    printed = schemactl(shop_repository, "plan", "--target", "local")
     assert "would store nothing" in printed.out + printed.err
 
 
 def test_effective_values_name_the_namespace(shop_repository: Scratch) -> None:
-    effective = schemactl(shop_repository.path, "show", "shop/web/plain", "--effective").out
+    effective = schemactl(shop_repository, "show", "shop/web/plain", "--effective").out
     [line] = (line for line in effective.splitlines() if SWITCH in line)
     assert "true" in line
     assert "topics/z.yaml:2:" in line

@@ -42,7 +42,7 @@ def list_subjects(folder: Path) -> list[str]:
 def applied_repository(tmp_path: Path) -> Scratch:
     """A repository whose two versions are in a registry."""
     scratch = create_repository(tmp_path / "r")
-    schemactl(scratch.path, "apply", "--auto-approve")
+    schemactl(scratch, "apply", "--auto-approve")
     return scratch
 
 
@@ -74,14 +74,14 @@ def test_of_a_bare_repository_the_project_file_may_be_named(tmp_path: Path, monk
     bare.commit({"schemas/schemactl.yaml": "version: 1\nroots: [topics]\n", "schemas/topics/t.yaml": "topic: a/b/c\n"})
     bare.flush()
     monkeypatch.setenv("GIT_DIR", str(bare.path))
-    assert "HEAD" in schemactl(bare.path, "log", "--all", code=64).err
-    assert "persistent://a/b/c" in schemactl(bare.path, "--config", "schemas/schemactl.yaml", "log", "c").out
+    assert "HEAD" in schemactl(bare, "log", "--all", code=64).err
+    assert "persistent://a/b/c" in schemactl(bare, "--config", "schemas/schemactl.yaml", "log", "c").out
 
 
 def test_a_bare_repository_without_commits_has_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = Scratch(tmp_path / "r.git", bare=True)
     monkeypatch.setenv("GIT_DIR", str(bare.path))
-    assert "there is no schemactl.yaml" in schemactl(bare.path, "log", "--all", code=1).err
+    assert "there is no schemactl.yaml" in schemactl(bare, "log", "--all", code=1).err
 
 
 @pytest.mark.parametrize("command", [["plan"], ["apply", "--auto-approve"]], ids=" ".join)
@@ -93,11 +93,11 @@ def test_after_a_force_push_nothing_is_renumbered_and_the_lost_commit_brings_the
     applied_repository.git("branch", "-f", "main", "HEAD")
     applied_repository.commit(write_orders(b=0), "another v1")
     applied_repository.git("checkout", "-q", "main")
-    output = "".join(schemactl(applied_repository.path, *command, code=100)[:2])
+    output = "".join(schemactl(applied_repository, *command, code=100)[:2])
     assert f"uploaded from commit {lost[:9]}" in output
     assert "restore that commit in the approved history" in output
     before = (applied_repository.path / "registry.db").read_bytes()
-    schemactl(applied_repository.path, *command, code=100)
+    schemactl(applied_repository, *command, code=100)
     assert (applied_repository.path / "registry.db").read_bytes() == before
     # The fix: the lost commit is restored first, with the new commit on top of it.
     applied_repository.git("checkout", "-q", "-b", "mended", lost)
@@ -105,8 +105,8 @@ def test_after_a_force_push_nothing_is_renumbered_and_the_lost_commit_brings_the
     applied_repository.git("branch", "-f", "main", "mended")
     applied_repository.commit(write_orders(b=0), "v2")
     applied_repository.git("checkout", "-q", "main")
-    schemactl(applied_repository.path, "apply", "--auto-approve")
-    schemactl(applied_repository.path, "plan", "--detailed-exitcode")
+    schemactl(applied_repository, "apply", "--auto-approve")
+    schemactl(applied_repository, "plan", "--detailed-exitcode")
 
 
 def test_a_clone_that_is_behind_plans_nothing_until_it_has_fetched(tmp_path: Path) -> None:
@@ -138,17 +138,17 @@ def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(a
     applied_repository.git("checkout", "-q", "side")
     assert (
         "after a fast-forward, the commits of this branch would be the approved first-parent line, and versions would be numbered along them."
-        in schemactl(applied_repository.path, "check", "--base", "main").out
+        in schemactl(applied_repository, "check", "--base", "main").out
     )
     applied_repository.git("checkout", "-q", "main")
     applied_repository.git("merge", "-q", "--ff-only", "side")
-    output = "".join(schemactl(applied_repository.path, "plan", code=100)[:2])
+    output = "".join(schemactl(applied_repository, "plan", code=100)[:2])
     assert f"uploaded from commit {applied_repository.id(2)[:9]}" in output
     # The fix: the line that was applied, and the other one merged into it.
     applied_repository.git("reset", "-q", "--hard", applied_repository.id(2))
     applied_repository.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
-    schemactl(applied_repository.path, "apply", "--auto-approve")
-    schemactl(applied_repository.path, "plan", "--detailed-exitcode")
+    schemactl(applied_repository, "apply", "--auto-approve")
+    schemactl(applied_repository, "plan", "--detailed-exitcode")
 
 
 def test_a_squash_is_one_event_and_a_rebase_merge_one_for_each_commit(tmp_path: Path) -> None:
@@ -171,18 +171,17 @@ def test_a_squash_is_one_event_and_a_rebase_merge_one_for_each_commit(tmp_path: 
 
 def test_a_replace_ref_changes_nothing(applied_repository: Scratch) -> None:
     applied_repository.git("replace", "main", "main~1")
-    schemactl(applied_repository.path, "plan", "--detailed-exitcode")
+    schemactl(applied_repository, "plan", "--detailed-exitcode")
 
 
 def test_line_ends_of_the_working_tree_are_no_change(tmp_path: Path) -> None:
     scratch = create_repository(tmp_path / "r")
     scratch.commit({".gitattributes": "*.avsc text eol=crlf\n*.yaml text eol=crlf\n"}, "line ends")
-    scratch.flush()
     scratch.git("rm", "-q", "-r", "--cached", "topics")
     scratch.git("reset", "-q", "--hard")
     assert b"\r\n" in (scratch.path / "topics" / "orders.yaml").read_bytes()
     for option in ([], ["--staged"], ["--base", "main"]):
-        assert run_json(scratch.path, "check", *option)["topics"] == []
+        assert run_json(scratch, "check", *option)["topics"] == []
 
 
 def test_renormalised_line_ends_make_no_version(tmp_path: Path) -> None:

@@ -734,7 +734,6 @@ def test_a_part_of_a_commit_that_left_the_line_is_removed(
         "topics/a3.avsc": record("other"),
     }
     wide_repository.commit(files, "another commit", branch="other", start=start)
-    wide_repository.flush()
     wide_repository.git("update-ref", "refs/heads/main", "other")
 
     def read_rows() -> list[list[tuple[object, ...]]]:
@@ -751,7 +750,6 @@ def test_a_part_of_a_commit_that_left_the_line_is_removed(
 def test_an_interrupted_reading_is_checked_for_changed_numbers_when_it_ends(topic_repository: Scratch) -> None:
     project = "version: 1\nroots: [topics]\napproved: main\n"
     topic_repository.commit({"schemactl.yaml": project}, "project")
-    topic_repository.flush()
     adopted = f"{project}adopted: {topic_repository.git('rev-parse', 'main~1').strip()}\n"
     topic_repository.commit({"schemactl.yaml": adopted, "a.txt": "a"}, "adopt too late")
     topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")

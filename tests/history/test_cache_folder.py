@@ -70,7 +70,7 @@ def test_the_cache_is_in_the_folder_that_the_environment_names(
 def test_nothing_is_written_into_gits_folder(topic_repository: Scratch, option: tuple[str, ...]) -> None:
     topic_repository.flush()
     before = sorted((topic_repository.path / ".git").rglob("*"))
-    assert process(topic_repository.path, "check", *option).code == FINE
+    assert process(topic_repository, "check", *option).code == FINE
     assert sorted((topic_repository.path / ".git").rglob("*")) == before
     assert topic_repository.cache.exists()
 
@@ -81,11 +81,11 @@ def test_where_nothing_can_be_written_all_is_the_same(
     topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch, place: str, variable: str
 ) -> None:
     topic_repository.write({"topics/orders.avsc": BREAK, "file": "a file where a folder should be"})
-    expected = command.schemactl(topic_repository.path, "check", code=BAD)
+    expected = command.schemactl(topic_repository, "check", code=BAD)
     for name in ("SCHEMACTL_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, place.format(here=topic_repository.path))
-    assert [command.schemactl(topic_repository.path, "check", code=BAD) for _ in range(2)] == [expected] * 2
+    assert [command.schemactl(topic_repository, "check", code=BAD) for _ in range(2)] == [expected] * 2
 
 
 @pytest.mark.parametrize("content", ["cut", "other", "empty", "folder", "link"])
@@ -122,7 +122,7 @@ def test_what_other_code_has_derived_is_derived_anew(topic_repository: Scratch, 
     shutil.copytree(docs, package / "schemactl" / "_docs")
 
     def check() -> set[str]:
-        assert run_interpreter(topic_repository.path, "check", PYTHONPATH=str(package)).code == FINE
+        assert run_interpreter(topic_repository, "check", PYTHONPATH=str(package)).code == FINE
         return {path.name for path in topic_repository.cache.iterdir()}
 
     names = check()

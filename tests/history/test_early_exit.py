@@ -32,7 +32,7 @@ class Desk(Scratch):
 
     def check(self, *arguments: str, **environment: str) -> tuple[int, bool, str]:
         """Run the check, and return its exit code, whether it exited early, and its output."""
-        printed = process(self.path, "check", "--staged", *arguments, **environment)
+        printed = process(self, "check", "--staged", *arguments, **environment)
         return printed.code, printed.out == MESSAGE + "\n", printed.out + printed.err
 
 

@@ -61,7 +61,7 @@ def test_git_missing_is_one_clear_error(tmp_path: Path, refresh: str) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
     # GitPython can be told not to look for git when it is imported.
-    printed = run_interpreter(scratch.path, "log", "--all", PATH=str(tmp_path), GIT_PYTHON_REFRESH=refresh)
+    printed = run_interpreter(scratch, "log", "--all", PATH=str(tmp_path), GIT_PYTHON_REFRESH=refresh)
     refused = "schemactl: git was not found\n  Fix: install Git 2.38 or newer, and have it on PATH\n"
     assert (printed.code, printed.err) == (1, refused)
 
@@ -77,7 +77,7 @@ def test_an_older_git_is_one_clear_error(tmp_path: Path, version: str, *, is_acc
     scratch = Scratch(tmp_path / "r")
     scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
     path = f"{git.parent}:{os.environ['PATH']}"
-    printed = run_interpreter(scratch.path, "log", "--all", PATH=path)
+    printed = run_interpreter(scratch, "log", "--all", PATH=path)
     refused = f"schemactl: git {version[:4]} is too old\n  Fix: install Git 2.38 or newer, and have it on PATH\n"
     assert (printed.code, printed.err) == ((0, printed.err) if is_accepted else (1, refused))
 
@@ -366,7 +366,7 @@ def test_every_command_reads_a_commit_of_any_date(tmp_path: Path, date: str) -> 
     time_s, day = DATES[date]
 
     def run(*command: str) -> str:
-        return schemactl(scratch.path, *command).out
+        return schemactl(scratch, *command).out
 
     for _ in range(2):
         # Derived, then from the cache.
@@ -436,7 +436,6 @@ MESSAGES = [
 
 def test_a_commit_by_name_is_equal_to_the_commit_in_the_log(git_repository: Scratch) -> None:
     git_repository.commit({"a": "x"})
-    git_repository.flush()
     tree, parent = git_repository.git("rev-parse", "main^{tree}", "main").split()
     other_parent = write_commit(git_repository, tree, "A <a> 1000 +0000")
     people = b"author A <a> 1000 +0000\ncommitter A <a> 2000 +0000\n"

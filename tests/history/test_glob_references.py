@@ -28,7 +28,6 @@ def test_each_file_is_read_a_few_times(tmp_path: Path, monkeypatch: pytest.Monke
     scratch.commit(
         {"schemactl.yaml": PROJECT, **{f"topics/types/t{number}.avsc": TYPE % number for number in range(8)}}
     )
-    scratch.flush()
     scratch.git("checkout", "-q", "-b", "work")
     topics = {f"topics/x{number}.yaml": TOPIC.format(number=number) for number in range(8)}
     for files in [topics] if is_one_commit else [{path: text} for path, text in topics.items()]:
@@ -42,6 +41,6 @@ def test_each_file_is_read_a_few_times(tmp_path: Path, monkeypatch: pytest.Monke
         return read_blob(repository, blob_id)
 
     monkeypatch.setattr(Repository, "blob", count)
-    schemactl(scratch.path, "check", "--base", "main")
+    schemactl(scratch, "check", "--base", "main")
     types = [scratch.git("rev-parse", f"main:topics/types/t{number}.avsc").strip() for number in range(8)]
     assert max(reads[blob_id] for blob_id in types) <= 5

@@ -37,19 +37,19 @@ def shop_repository(tmp_path: Path) -> Scratch:
 
 def list_versions(shop: Scratch) -> list[str]:
     """Return the subjects of the topic's versions, oldest first."""
-    lines = schemactl(shop.path, "log", "a").out.splitlines()
+    lines = schemactl(shop, "log", "a").out.splitlines()
     return [line.split()[-1] for line in reversed(lines) if "PROTOBUF_NATIVE" in line]
 
 
 def test_a_prefix_means_a_folder_in_the_working_tree_the_index_and_history(shop_repository: Scratch) -> None:
     assert list_versions(shop_repository) == ["one"]
     shop_repository.write({"lib/money.proto": write_proto("message Money { int32 x = 1; int32 y = 2; }")})
-    assert "version 0, will be 1" in schemactl(shop_repository.path, "check").out
+    assert "version 0, will be 1" in schemactl(shop_repository, "check").out
     shop_repository.git("add", "-A")
-    assert "version 0, will be 1" in schemactl(shop_repository.path, "check", "--staged").out
+    assert "version 0, will be 1" in schemactl(shop_repository, "check", "--staged").out
     shop_repository.git("commit", "-q", "-m", "two")
     assert list_versions(shop_repository) == ["one", "two"]
-    assert "Money" in schemactl(shop_repository.path, "diff", "a@0", "a@1").out
+    assert "Money" in schemactl(shop_repository, "diff", "a@0", "a@1").out
 
 
 def test_a_later_change_of_the_prefixes_changes_no_earlier_version(shop_repository: Scratch) -> None:
@@ -60,7 +60,7 @@ def test_a_later_change_of_the_prefixes_changes_no_earlier_version(shop_reposito
     shop_repository.commit({"later/api/kv.proto": write_proto("message Pair { int32 y = 1; }")}, "four")
     shop_repository.flush()
     assert list_versions(shop_repository) == ["one", "four"]
-    schemactl(shop_repository.path, "show", "a@0")
+    schemactl(shop_repository, "show", "a@0")
 
 
 def test_a_change_of_the_prefixes_is_judged_as_a_change_of_the_topics(shop_repository: Scratch) -> None:
@@ -70,7 +70,7 @@ def test_a_change_of_the_prefixes_is_judged_as_a_change_of_the_topics(shop_repos
             "later/api/kv.proto": write_proto("message Pair { string x = 1; }"),
         }
     )
-    printed = schemactl(shop_repository.path, "check", code=100).out
+    printed = schemactl(shop_repository, "check", code=100).out
     assert "persistent://shop/sales/a  version 0, will be 1" in printed
     assert "GATE_CHANGED" in printed
 
@@ -106,7 +106,7 @@ def test_an_import_that_is_not_found_names_what_to_write(
     shop_repository: Scratch, project: str, lines: list[str]
 ) -> None:
     shop_repository.write({"schemactl.yaml": project})
-    printed = schemactl(shop_repository.path, "check", code=1)
+    printed = schemactl(shop_repository, "check", code=1)
     for line in lines:
         assert line in printed.out + printed.err
 
@@ -120,7 +120,7 @@ def test_an_import_of_a_listed_file_is_missing_in_the_list(shop_repository: Scra
             "topics/deep/d.proto": write_proto("message D { int32 x = 1; }"),
         }
     )
-    printed = schemactl(shop_repository.path, "lint", code=1).err
+    printed = schemactl(shop_repository, "lint", code=1).err
     assert "topics/b.yaml:6:16: `c.proto` imports `deep/d.proto`, which is not listed" in printed
     assert "Fix: list its folder: `references: [deep/]`" in printed
 
@@ -142,8 +142,7 @@ def test_a_project_file_that_moved_keeps_the_versions_of_its_former_path(shop_re
 def test_the_working_tree_counts_until_a_project_file_is_approved(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "shop")
     scratch.commit(FILES, "one")
-    scratch.flush()
     scratch.write({"schemactl.yaml": PROJECT + INCLUDE})
     assert list_versions(scratch) == ["one"]
     scratch.write({"schemactl.yaml": PROJECT})
-    assert "added no version:" in schemactl(scratch.path, "log", "a", code=64).err
+    assert "added no version:" in schemactl(scratch, "log", "a", code=64).err

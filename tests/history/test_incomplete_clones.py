@@ -232,13 +232,13 @@ def test_a_commit_without_its_parent_is_not_an_empty_history(upstream_repository
 def test_a_shallow_clone_whose_history_was_kept_names_what_repairs_it(upstream_repository: Scratch) -> None:
     """A runner that keeps the cache knows the versions, and lacks the texts of the older ones."""
     here = clone(upstream_repository)
-    schemactl(here.path, "log", "--all")
+    schemactl(here, "log", "--all")
     run_shell(here.path.parent, "rm -rf clone")
     clone(upstream_repository, "--depth", "2")
-    printed = schemactl(here.path, "plan", code=1)
+    printed = schemactl(here, "plan", code=1)
     assert extract_command(printed.err) == "git fetch --unshallow"
     run_shell(here.path, extract_command(printed.err))
-    schemactl(here.path, "plan")
+    schemactl(here, "plan")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_what_git_traces_is_no_failure(upstream_repository: Scratch, command: li
     here = clone(upstream_repository)
     run_shell(here.path, "git branch -q work origin/work && git checkout -q --orphan unrelated && git commit -qm alone")
     run_shell(here.path, "git checkout -q main")
-    expected = process(here.path, *command)
-    traced = process(here.path, *command, GIT_TRACE="1")
+    expected = process(here, *command)
+    traced = process(here, *command, GIT_TRACE="1")
     assert (traced.code, traced.out) == (expected.code, expected.out)
     assert [line for line in traced.err.splitlines() if "trace: " not in line] == expected.err.splitlines()

@@ -195,7 +195,7 @@ def stage_declaration(scratch: Scratch, name: str) -> None:
 def test_a_staged_declaration_may_have_an_odd_name(hook_repository: Scratch, name: str) -> None:
     stage_declaration(hook_repository, name)
     for option in ([], ["--staged"]):
-        (topic,) = run_json(hook_repository.path, "check", *option)["topics"]
+        (topic,) = run_json(hook_repository, "check", *option)["topics"]
         assert topic["topic"] == "persistent://a/b/c"
 
 
@@ -205,7 +205,7 @@ def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_li
 ) -> None:
     stage_declaration(hook_repository, name)
     for option in ([], ["--staged"]):
-        said = schemactl(hook_repository.path, "check", *option, code=1).err
+        said = schemactl(hook_repository, "check", *option, code=1).err
         assert "yaml:1:1: the name of this file is not UTF-8, or contains a line break" in said
         assert len(said.splitlines()) == 2
 
@@ -219,6 +219,6 @@ def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(hook_repository:
     hook_repository.write({path: "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2\n"})
     hook_repository.git("add", ".")
     for option in ([], ["--staged"]):
-        said = schemactl(hook_repository.path, "check", *option, code=1).err
+        said = schemactl(hook_repository, "check", *option, code=1).err
         assert f"{path}:1:1: " in said
         assert "Git LFS" in said

@@ -65,7 +65,7 @@ COMMANDS = [
 def test_every_command_that_uses_the_numbers_names_commit_file_and_protoc(
     shop_repository: Scratch, command: list[str]
 ) -> None:
-    printed = schemactl(shop_repository.path, *command, code=1)
+    printed = schemactl(shop_repository, *command, code=1)
     text = printed.out + printed.err
     commit = shop_repository.git("rev-parse", "--short=9", "main^").strip()
     for part in (commit, "topics/a.proto:1:1", "grpcio-tools", "2099"):
@@ -83,9 +83,9 @@ def test_other_topics_continue(shop_repository: Scratch) -> None:
         ["plan", "--target", "local", "--topic", "good"],
         ["export", "jsonschema", "good"],
     ):
-        schemactl(shop_repository.path, *command)
-    assert "persistent://shop/sales/good" in schemactl(shop_repository.path, "log", "--all", code=1).out
-    report = run_json(shop_repository.path, "check", code=1)
+        schemactl(shop_repository, *command)
+    assert "persistent://shop/sales/good" in schemactl(shop_repository, "log", "--all", code=1).out
+    report = run_json(shop_repository, "check", code=1)
     assert report["decided"]
     assert [(finding["rule"], finding["topic"]) for finding in report["findings"]] == [
         ("NOT_DECIDED", "persistent://shop/sales/a")
@@ -98,8 +98,8 @@ def test_a_definition_that_is_not_approved_yet_is_an_error_of_its_file(shop_repo
     (shop_repository.path / "topics/b.yaml").write_text(
         "topic: shop/sales/b\nschema: {type: PROTOBUF_NATIVE, definition: b.proto, message: t.A}\n"
     )
-    assert "topics/b.proto:1:1" in schemactl(shop_repository.path, "check", "--topic", "b", code=1).err
-    schemactl(shop_repository.path, "generate", "--topic", "good")
+    assert "topics/b.proto:1:1" in schemactl(shop_repository, "check", "--topic", "b", code=1).err
+    schemactl(shop_repository, "generate", "--topic", "good")
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,7 @@ def test_text_that_no_installation_accepts_makes_no_version_and_a_note(shop_repo
         }
     )
     shop_repository.commit({"topics/c.proto": write_proto('syntax = "proto3";', "strng x = 1;")})
-    shop_repository.flush()
-    assert "added no version:" in schemactl(shop_repository.path, "log", "c").err
+    assert "added no version:" in schemactl(shop_repository, "log", "c").err
     with Repository.open(shop_repository.path) as repository:
         approved = read_history(repository, read_project("schemactl.yaml", PROJECT.encode()))
         assert list(approved.undecided) == ["shop/sales/a"]

@@ -21,14 +21,12 @@ class Shop(Scratch):
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command, and return its exit code, standard output and standard error."""
-        self.flush()
-        result = schemactl(self.path, *arguments, code=(0, 1, 64))
+        result = schemactl(self, *arguments, code=(0, 1, 64))
         return result.code, result.out, result.err
 
     def run_json(self, *arguments: str) -> Any:
         """Run a command, and return the JSON that it prints."""
-        self.flush()
-        return run_json(self.path, *arguments)
+        return run_json(self, *arguments)
 
     def run_failing(self, *arguments: str) -> tuple[int, str]:
         """Run a command that prints no result, and return its exit code and message."""

@@ -64,7 +64,7 @@ def list_versions(scratch: Scratch, *, cached: bool = False) -> list[str]:
 
 
 def run_check(scratch: Scratch, code: int = 0) -> str:
-    printed = schemactl(scratch.path, "check", code=code)
+    printed = schemactl(scratch, "check", code=code)
     return printed.out + printed.err
 
 
@@ -184,7 +184,7 @@ def test_the_hook_looks_at_a_file_that_comes_into_a_folder(tmp_path: Path) -> No
     def stage_and_check(path: str, text: str) -> str:
         shop.write({path: text})
         shop.git("add", ".")
-        printed = process(shop.path, "check", "--staged")
+        printed = process(shop, "check", "--staged")
         return printed.out + printed.err
 
     assert MESSAGE not in stage_and_check("notes.md", "x")
@@ -208,9 +208,9 @@ def test_what_a_merge_brings_into_a_folder_is_no_change_of_the_work(tmp_path: Pa
 
 def test_fmt_lays_out_what_a_folder_offers_and_codeowners_name_what_is_taken(tmp_path: Path) -> None:
     shop = create_shop(tmp_path, "../shared/", **{"topics/ns.yaml": "namespace: shop/sales\nowner: '@team'\n"})
-    output = schemactl(shop.path, "fmt", "--check", code=100)
+    output = schemactl(shop, "fmt", "--check", code=100)
     assert "shared/deep/party.avsc" in output.out + output.err
-    owned = schemactl(shop.path, "list", "--format", "codeowners").out
+    owned = schemactl(shop, "list", "--format", "codeowners").out
     assert [line.split()[0] for line in owned.splitlines() if line.startswith("/")] == [
         *("/shared/money.avsc", "/topics/ns.yaml", "/topics/orders.avsc", "/topics/orders.yaml")
     ]

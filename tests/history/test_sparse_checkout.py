@@ -72,7 +72,7 @@ def set_sparse_checkout(scratch: Scratch, *folders: str) -> None:
 def test_commands_on_the_working_tree_name_the_folders_to_add(
     repository_without_topics: Scratch, command: tuple[str, ...]
 ) -> None:
-    error = schemactl(repository_without_topics.path, *command, code=1).err
+    error = schemactl(repository_without_topics, *command, code=1).err
     assert "this sparse checkout omits 3 files of schemactl.yaml, such as topics/sales/namespace.yaml" in error
     assert "Fix: `git sparse-checkout add topics/sales`, or `git sparse-checkout disable`" in error
     assert not (repository_without_topics.path / "generated").exists()
@@ -82,47 +82,47 @@ def test_commands_on_the_working_tree_name_the_folders_to_add(
     "command", [("check", "--staged"), ("check", "--base", "main"), ("log", "orders"), ("show", "orders")]
 )
 def test_commands_on_git_answer_as_in_a_full_checkout(sparse_repository: Scratch, command: tuple[str, ...]) -> None:
-    full = schemactl(sparse_repository.path, *command)
+    full = schemactl(sparse_repository, *command)
     set_sparse_checkout(sparse_repository, "docs")
-    assert schemactl(sparse_repository.path, *command) == full
+    assert schemactl(sparse_repository, *command) == full
 
 
 @pytest.mark.parametrize("command", [("check",), ("list",), ("diff",)])
 def test_a_sparse_checkout_with_all_files_of_the_project_is_complete(
     sparse_repository: Scratch, command: tuple[str, ...]
 ) -> None:
-    full = schemactl(sparse_repository.path, *command)
+    full = schemactl(sparse_repository, *command)
     set_sparse_checkout(sparse_repository, "topics", "local")
     assert not (sparse_repository.path / "other").exists()
-    assert schemactl(sparse_repository.path, *command).out == full.out
+    assert schemactl(sparse_repository, *command).out == full.out
 
 
 def test_an_omitted_overlay_is_named(sparse_repository: Scratch) -> None:
     set_sparse_checkout(sparse_repository, "topics")
-    error = schemactl(sparse_repository.path, "check", code=1).err
+    error = schemactl(sparse_repository, "check", code=1).err
     assert "omits 1 file of schemactl.yaml, such as local/overlay.yaml" in error
     assert "Fix: `git sparse-checkout add local`" in error
 
 
 def test_patterns_that_are_not_cones_count(sparse_repository: Scratch) -> None:
     sparse_repository.git("sparse-checkout", "set", "--no-cone", "/*", "!/topics/sales/orders.avsc")
-    error = schemactl(sparse_repository.path, "check", code=1).err
+    error = schemactl(sparse_repository, "check", code=1).err
     assert "omits 1 file of schemactl.yaml, such as topics/sales/orders.avsc" in error
 
 
 def test_a_sparse_index_counts(sparse_repository: Scratch) -> None:
     sparse_repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "docs", "local")
-    assert "omits 3 files" in schemactl(sparse_repository.path, "check", code=1).err
+    assert "omits 3 files" in schemactl(sparse_repository, "check", code=1).err
 
 
 def test_a_linked_working_tree_has_its_own_sparse_checkout(sparse_repository: Scratch, tmp_path: Path) -> None:
     sparse_repository.git("worktree", "add", "-q", str(tmp_path / "linked"))
     set_sparse_checkout(sparse_repository, "docs")
-    schemactl(sparse_repository.path, "check", code=1)
+    schemactl(sparse_repository, "check", code=1)
     schemactl(tmp_path / "linked", "check")
 
 
 def test_a_deleted_file_inside_a_sparse_checkout_is_removed(sparse_repository: Scratch) -> None:
     set_sparse_checkout(sparse_repository, "topics", "local")
     (sparse_repository.path / "topics/sales/orders.yaml").unlink()
-    assert "orders" in schemactl(sparse_repository.path, "check", "--format", "json", code=(0, 100)).out
+    assert "orders" in schemactl(sparse_repository, "check", "--format", "json", code=(0, 100)).out

@@ -38,7 +38,6 @@ def make(path: Path, *, waivers: bool = True) -> Scratch:
     if waivers:
         findings = run_json(path, "check", "--base", "main", code=100)["findings"]
         repository.commit({"waivers.yaml": _make_waivers(findings)}, "Waivers", branch="change")
-        repository.flush()
         repository.git("reset", "-q", "--hard")
     return repository
 

@@ -88,7 +88,7 @@ def _of_protobuf(path: Path) -> Scratch:
 
 def _read_reports(repository: Scratch, *options: str) -> dict[str, str]:
     formats = [f"--format={name}=out/{name}" for name in FORMATS]
-    text = schemactl(repository.path, "check", "--format=text", *formats, *options, code=100).out
+    text = schemactl(repository, "check", "--format=text", *formats, *options, code=100).out
     return {"text": text} | {name: (repository.path / "out" / name).read_text() for name in FORMATS}
 
 
@@ -183,7 +183,7 @@ def test_json_has_every_pair_with_its_cause(avro_reports: dict[str, str]) -> Non
 def test_the_name_that_a_format_prints_is_one_that_waive_takes(tmp_path: Path, form: str, entries: int) -> None:
     repository = _of_avro(tmp_path / "repository")
     repository.write({"namespaces/money.avsc": _make_money("long", "note", "currency")})
-    printed = schemactl(repository.path, "check", f"--format={form}", code=100).out
+    printed = schemactl(repository, "check", f"--format={form}", code=100).out
     name = re.findall(r"schemactl waive (\w+)", printed)[0]
     until = datetime.now(UTC).date() + timedelta(days=30)
     schemactl(*(repository.path, "waive", name, "--reason", "never read", "--owner", "ada", "--until", str(until)))
@@ -198,13 +198,13 @@ def test_warning_that_only_strict_fails_can_be_waived(tmp_path: Path) -> None:
     namespace = "namespace: shop/sales\n---\n"
     repository.commit({"schemactl.yaml": settings, "namespaces/t.yaml": namespace + topic % "STRING"})
     repository.write({"namespaces/t.yaml": namespace + topic % "INT64"})
-    report = json.loads(schemactl(repository.path, "check", "--strict", "--format=json", code=100).out)
+    report = json.loads(schemactl(repository, "check", "--strict", "--format=json", code=100).out)
     until = datetime.now(UTC).date() + timedelta(days=30)
     name = report["findings"][0]["fingerprint"]
-    schemactl(repository.path, "waive", name, "--reason", "never read", "--until", str(until))
-    out = schemactl(repository.path, "check", "--strict").out
+    schemactl(repository, "waive", name, "--reason", "never read", "--until", str(until))
+    out = schemactl(repository, "check", "--strict").out
     assert "Waived by" in out
-    assert "WAIVER_UNUSED" not in schemactl(repository.path, "check").out
+    assert "WAIVER_UNUSED" not in schemactl(repository, "check").out
 
 
 BOTH_FIELDS_GONE = '{"type": "record", "name": "Money", "namespace": "shop", "fields": []}'
@@ -239,7 +239,7 @@ def test_an_edit_that_many_topics_share_is_one_cause(
     repository = make(tmp_path / "repository")
     repository.write(files)
     outputs = ("--format=text", "--format=json=out/json", "--format=github=out/github")
-    text = schemactl(repository.path, "check", "--strict", *outputs, code=100).out
+    text = schemactl(repository, "check", "--strict", *outputs, code=100).out
     report = json.loads((repository.path / "out/json").read_text())
     assert [(cause["rule"], cause["severity"], len(cause["topics"])) for cause in report["causes"]] == causes
     assert len({cause["id"] for cause in report["causes"]}) == len(causes)
@@ -263,7 +263,7 @@ def test_a_refusal_that_no_data_finding_explains_is_a_cause_of_its_own(tmp_path:
             "namespaces/c.proto": 'syntax = "proto3";\nmessage B { string at = 1; }\n',
         }
     )
-    out = schemactl(repository.path, "check", code=100).out
+    out = schemactl(repository, "check", code=100).out
     assert re.findall(r"schemactl explain (\w+)", out) == ["FIELD_WIRE_COMPATIBLE_TYPE", "BROKER_INCOMPATIBLE"]
     assert "= fix      Keep the full name of the root message" in out
     assert "1 failed (2 errors)." in out
@@ -272,7 +272,7 @@ def test_a_refusal_that_no_data_finding_explains_is_a_cause_of_its_own(tmp_path:
 def test_a_refusal_stays_an_error_beside_a_data_finding_that_is_a_warning(tmp_path: Path) -> None:
     repository = _of_avro(tmp_path / "repository", "severities: {TYPE_MISMATCH: warning}\n")
     repository.write({"namespaces/money.avsc": _make_money("string", "note")})
-    report = json.loads(schemactl(repository.path, "check", "--format=json", code=100).out)
+    report = json.loads(schemactl(repository, "check", "--format=json", code=100).out)
     assert {cause["rule"]: cause["severity"] for cause in report["causes"]} == {
         "TYPE_MISMATCH": "warning",
         "BROKER_INCOMPATIBLE": "error",
@@ -285,7 +285,7 @@ def test_a_comment_of_hundreds_of_topics_has_room_for_the_causes(tmp_path: Path)
     files = {"namespaces/all.yaml": "---\n".join(f"topic: {topic}\n{definition}" for topic in topics)}
     repository = _make_repository(tmp_path / "repository", {**files, "namespaces/item.avsc": '"int"'})
     repository.write({"namespaces/item.avsc": '"string"'})
-    printed = schemactl(repository.path, "check", "--format=markdown", "--format=text=out/text", code=100)
+    printed = schemactl(repository, "check", "--format=markdown", "--format=text=out/text", code=100)
     assert len(printed.out) < 65_536
     assert "_200 more: run `schemactl check` to see them._" in printed.out
     assert printed.out.count("<details") == 1

@@ -54,13 +54,12 @@ def client_repository(tmp_path: Path) -> Scratch:
     files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": TOPIC + CLIENTS}
     repository.commit({**files, "topics/orders.avsc": make_status("PAID SHIPPED")})
     repository.commit({"topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
-    repository.flush()
     repository.write({"topics/orders.avsc": make_status("PAID CANCELED")})
     return repository
 
 
 def test_the_whole_screen(client_repository: Scratch) -> None:
-    printed = schemactl(client_repository.path, "check", code=100).out
+    printed = schemactl(client_repository, "check", code=100).out
     blocks = printed.split("\n\n")
     assert blocks[0] == "✗ 1 consumer breaks: billing (team payments). The broker accepts orders v2."
     [block] = [block for block in blocks if block.startswith("error[MISSING_ENUM_SYMBOLS]")]
@@ -86,16 +85,16 @@ def test_the_whole_screen(client_repository: Scratch) -> None:
 
 def test_notes_and_older_problems_are_one_line_each_without_the_option(client_repository: Scratch) -> None:
     folded = "1 older problem, which the change does not cause: CLIENT_BREAKS (orders) for desk (team care). `--notes` shows it."
-    printed = schemactl(client_repository.path, "check", code=100).out
+    printed = schemactl(client_repository, "check", code=100).out
     assert folded in printed
     assert "note[CLIENT_BREAKS]" not in printed
-    printed = schemactl(client_repository.path, "check", "--notes", code=100).out
+    printed = schemactl(client_repository, "check", "--notes", code=100).out
     assert folded not in printed
     assert "note[CLIENT_BREAKS]: The consumer desk (team care) is built with version 0" in printed
 
 
 def test_concise_has_one_line_for_each_finding(client_repository: Scratch) -> None:
-    lines = schemactl(client_repository.path, "check", "--format", "concise", code=100).out.splitlines()
+    lines = schemactl(client_repository, "check", "--format", "concise", code=100).out.splitlines()
     assert lines[0].startswith(
         "topics/orders.avsc:5:16: error MISSING_ENUM_SYMBOLS orders v2 cannot read v1: Order.status: "
     )
@@ -115,13 +114,13 @@ def test_the_first_line_states_who_breaks(
     client_repository: Scratch, change: str | None, code: int, headline: str
 ) -> None:
     client_repository.write({"topics/orders.avsc": change or make_status("PAID SHIPPED CANCELED")})
-    assert schemactl(client_repository.path, "check", code=code).out.splitlines()[0] == headline
+    assert schemactl(client_repository, "check", code=code).out.splitlines()[0] == headline
 
 
 def test_without_clients_the_first_line_names_the_schemas(client_repository: Scratch) -> None:
     client_repository.commit({"topics/orders.yaml": TOPIC, "topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
     client_repository.write({"topics/orders.avsc": make_status("PAID CANCELED")})
-    first, *_ = schemactl(client_repository.path, "check", code=100).out.splitlines()
+    first, *_ = schemactl(client_repository, "check", code=100).out.splitlines()
     assert first == "✗ 1 schema breaks readers: orders v2. The broker accepts orders v2."
 
 
@@ -140,7 +139,7 @@ def test_without_clients_the_first_line_names_the_schemas(client_repository: Scr
 def test_the_caret_is_below_the_place(client_repository: Scratch, line: str, excerpt: list[str] | None) -> None:
     text = make_status("PAID SHIPPED CANCELED").replace('  {"name": "id", "type": "string"},', line)
     client_repository.write({"topics/orders.avsc": text})
-    printed = schemactl(client_repository.path, "check", code=100 if excerpt else 1).out
+    printed = schemactl(client_repository, "check", code=100 if excerpt else 1).out
     for expected in excerpt or ():
         assert expected in printed
     rows = printed.splitlines()
@@ -257,7 +256,7 @@ def test_comment_begins_with_the_verdict_and_links_files_on_the_host(
         "GITHUB_SHA": commit,
     }.items():
         monkeypatch.setenv(name, value)
-    printed = schemactl(client_repository.path, "check", "--format", "markdown", code=100).out
+    printed = schemactl(client_repository, "check", "--format", "markdown", code=100).out
     blocks = printed.split("\n\n")
     assert blocks[
         1
@@ -279,7 +278,7 @@ def test_comment_begins_with_the_verdict_and_links_files_on_the_host(
 
 
 def test_a_page_has_the_verdict_and_the_tables_before_the_causes(client_repository: Scratch) -> None:
-    schemactl(client_repository.path, "check", "--format", "html=check.html", code=100)
+    schemactl(client_repository, "check", "--format", "html=check.html", code=100)
     page = (client_repository.path / "check.html").read_text(encoding="utf-8")
     places = [page.index(text) for text in ("1 consumer breaks: billing", ">Changed topics<", ">Clients<", ">Causes<")]
     assert places == sorted(places)
@@ -287,7 +286,7 @@ def test_a_page_has_the_verdict_and_the_tables_before_the_causes(client_reposito
 
 
 def test_sarif_leads_to_the_page_of_the_rule_and_to_the_older_definition(client_repository: Scratch) -> None:
-    schemactl(client_repository.path, "check", "--format", "sarif=check.sarif", code=100)
+    schemactl(client_repository, "check", "--format", "sarif=check.sarif", code=100)
     [run] = json.loads((client_repository.path / "check.sarif").read_text(encoding="utf-8"))["runs"]
     for rule in run["tool"]["driver"]["rules"]:
         assert rule["helpUri"].endswith(f"/page/rules/{rule['id']}.html")
@@ -306,9 +305,9 @@ def test_places_and_rules_are_links(client_repository: Scratch, *, is_on_host: b
     if is_on_host:
         address = f"https://code.example/acme/shop/-/blob/{commit}/topics/orders.avsc#L5"
     variables = {"FORCE_HYPERLINK": "1", **(host if is_on_host else {})}
-    printed = process(client_repository.path, "check", "--color", "always", **variables).out
+    printed = process(client_repository, "check", "--color", "always", **variables).out
     links = re.findall(r"\x1b\]8;id=\w+;(.+?)\x1b\\(.*?)\x1b\]8;;\x1b\\", printed)
     texts_by_address = {link: re.sub(r"\x1b\[[0-9;]*m", "", text) for link, text in links}
     assert texts_by_address.pop(address) == "topics/orders.avsc:5:16"
     assert {*texts_by_address.values()} == {"MISSING_ENUM_SYMBOLS", "CLIENT_BREAKS"}
-    assert "\x1b]8" not in process(client_repository.path, "check", "--color", "never", **variables).out
+    assert "\x1b]8" not in process(client_repository, "check", "--color", "never", **variables).out

@@ -121,7 +121,6 @@ def _make_repository(path: Path, chance: random.Random) -> Scratch:
         f"namespaces/{other}.avsc": _record(chance, ["A"], "z"),
     }
     repository.commit(files, message=re.sub("\x00", "", _draw_word(chance)))
-    repository.flush()
     repository.write(
         {
             "namespaces/first.avsc": _record(chance, ["A"], "xyz"),
@@ -222,7 +221,7 @@ def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> N
             }
         )
         for command in ("check", "plan", "check --format github", "check --format markdown"):
-            out, error, _ = schemactl(repository.path, *command.split(), code=CODES)
+            out, error, _ = schemactl(repository, *command.split(), code=CODES)
             _judge(out, frozenset({"error", "warning", "notice"}) if command.endswith("github") else frozenset())
             _judge(error)
 
@@ -263,7 +262,6 @@ def test_responses_of_a_hostile_registry_are_only_text(tmp_path: Path, seed: int
                 "namespaces/a.yaml": "namespace: shop/sales\n---\ntopic: shop/sales/a\nschema: {type: STRING}\n",
             }
         )
-        repository.flush()
         commands = (
             "plan",
             "drift --unmanaged",
@@ -274,7 +272,7 @@ def test_responses_of_a_hostile_registry_are_only_text(tmp_path: Path, seed: int
             "log a --target local",
         )
         for command in commands:
-            out, error, _ = schemactl(repository.path, *command.split(), code=CODES)
+            out, error, _ = schemactl(repository, *command.split(), code=CODES)
             _judge(out)
             _judge(error)
 

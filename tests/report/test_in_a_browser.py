@@ -42,9 +42,8 @@ def _plan_and_drift(repository: Scratch) -> None:
     project = (repository.path / "schemactl.yaml").read_text(encoding="utf-8")
     repository.git("checkout", "-q", "main")
     repository.commit({"schemactl.yaml": project + target})
-    repository.flush()
-    schemactl(repository.path, "plan", "--format=html=../plan.html")
-    schemactl(repository.path, "drift", "--format=html=../drift.html")
+    schemactl(repository, "plan", "--format=html=../plan.html")
+    schemactl(repository, "drift", "--format=html=../drift.html")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -104,9 +104,9 @@ def test_file_states_that_the_result_is_unknown_if_the_command_fails(tmp_path: P
     scratch = Scratch(tmp_path / "repository")
     scratch.commit({"schemactl.yaml": PROJECT, "namespaces/sales.yaml": NAMESPACE})
     scratch.write({".schemactl/a.db": "no database"})
-    schemactl(scratch.path, "plan", "--target", "gone", "--format=markdown=a.md", code=64)
+    schemactl(scratch, "plan", "--target", "gone", "--format=markdown=a.md", code=64)
     assert not (scratch.path / "a.md").exists()
-    done = schemactl(scratch.path, "plan", "--target", "local", "--format=markdown=a.md", code=1)
+    done = schemactl(scratch, "plan", "--target", "local", "--format=markdown=a.md", code=1)
     text = unescape((scratch.path / "a.md").read_text(encoding="utf-8")).replace("\u200b", "")
     (problem,) = re.findall(r"^schemactl: (.*)", done.err, re.MULTILINE)
     assert problem in text
@@ -120,13 +120,13 @@ def test_standard_output_has_the_error_in_the_formats_of_programs(tmp_path: Path
     scratch = Scratch(tmp_path / "repository")
     scratch.commit({"schemactl.yaml": PROJECT, "namespaces/sales.yaml": NAMESPACE})
     scratch.write({".schemactl/a.db": "no database"})
-    done = schemactl(scratch.path, command, "--target", "local", "--format", "json", code=1)
+    done = schemactl(scratch, command, "--target", "local", "--format", "json", code=1)
     document = json.loads(done.out)
     assert (document["format_version"], document["target"]) == (1, "local")
     assert document["problem"].splitlines()[0] == done.err.splitlines()[0].removeprefix("schemactl: ")
-    done = schemactl(scratch.path, command, "--target", "local", "--format", "github", code=1)
+    done = schemactl(scratch, command, "--target", "local", "--format", "github", code=1)
     assert [*workflow_commands(done.out)] == ["error"]
-    assert schemactl(scratch.path, command, "--target", "local", code=1).out == ""
+    assert schemactl(scratch, command, "--target", "local", code=1).out == ""
 
 
 def _draw_hostile_report(chance: random.Random) -> tuple[TargetReport, UnknownTargetDocument]:

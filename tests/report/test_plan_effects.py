@@ -51,7 +51,6 @@ def effects_repository(tmp_path: Path) -> Scratch:
             "topics/orders.avsc": record(ID, NOTE),
         }
     )
-    repository.flush()
     repository.git("branch", "promoted")
     return repository
 
@@ -80,9 +79,9 @@ def test_each_version_has_its_changes_and_its_readers(
     commit(effects_repository, *fields, strategy=strategy)
     if command == "plan":
         effects_repository.git("branch", "-f", "promoted", "main")
-        text = schemactl(effects_repository.path, "plan", "--target", "local").out
+        text = schemactl(effects_repository, "plan", "--target", "local").out
     else:
-        text = schemactl(effects_repository.path, "promote", "local", "--to", "main", "--dry-run").out
+        text = schemactl(effects_repository, "promote", "local", "--to", "main", "--dry-run").out
     lines = text.splitlines()
     position = next(number for number, line in enumerate(lines) if line.startswith("  + v1 AVRO"))
     for line, start in zip(lines[position + 1 :], expected, strict=False):
@@ -91,7 +90,7 @@ def test_each_version_has_its_changes_and_its_readers(
 
 def test_a_promotion_names_the_readers_that_the_strategy_protects(effects_repository: Scratch) -> None:
     commit(effects_repository, ID, strategy="FORWARD")
-    text = schemactl(effects_repository.path, "promote", "local", "--to", "main", "--dry-run").out
+    text = schemactl(effects_repository, "promote", "local", "--to", "main", "--dry-run").out
     assert "    ! readers with version 0 cannot read it: Order.note is gone" in text
 
 
@@ -99,7 +98,7 @@ def test_plan_names_broken_clients_first(effects_repository: Scratch) -> None:
     commit(effects_repository, ID)
     effects_repository.git("branch", "-f", "promoted", "main")
     printed = schemactl(
-        effects_repository.path, "plan", "--target", "local", "--format", "text", "--format", "json=plan.json"
+        effects_repository, "plan", "--target", "local", "--format", "text", "--format", "json=plan.json"
     )
     assert printed.out.splitlines()[0] == "✗ 1 client will break: billing (team payments) by orders v1."
     effects = json.loads((effects_repository.path / "plan.json").read_text())["effects"]
@@ -112,9 +111,8 @@ def test_clients_that_break_for_one_reason_share_a_line(effects_repository: Scra
     desk = "  - {name: desk, team: care, role: consumer, schema: 0}\n"
     topic = TOPIC.replace("STRATEGY", "ALWAYS_COMPATIBLE").replace("clients:\n", f"clients:\n{desk}")
     effects_repository.commit({"topics/orders.yaml": topic, "topics/orders.avsc": record(ID)})
-    effects_repository.flush()
     effects_repository.git("branch", "-f", "promoted", "main")
-    lines = schemactl(effects_repository.path, "plan", "--target", "local").out.splitlines()
+    lines = schemactl(effects_repository, "plan", "--target", "local").out.splitlines()
     assert lines[0] == "✗ 2 clients will break: desk (team care), billing (team payments) by orders v1."
     assert [line.partition(":")[0] for line in lines if "breaks" in line] == [
         "    ! breaks desk (team care), billing (team payments)"
@@ -123,7 +121,7 @@ def test_clients_that_break_for_one_reason_share_a_line(effects_repository: Scra
 
 def read_plan(repository: Scratch) -> dict[str, Any]:
     repository.git("branch", "-f", "promoted", "main")
-    plan: dict[str, Any] = run_json(repository.path, "plan", "--target", "local")
+    plan: dict[str, Any] = run_json(repository, "plan", "--target", "local")
     return plan
 
 
@@ -148,7 +146,7 @@ def test_effects_on_many_topics_are_shown_by_topic(effects_repository: Scratch) 
         files[f"topics/t{number}.yaml"] = f"topic: shop/sales/t{number}\nschema: {{type: STRING}}\n"
     effects_repository.commit(files)
     assert read_plan(effects_repository)["effects"] == []
-    text = schemactl(effects_repository.path, "plan", "--target", "local").out
+    text = schemactl(effects_repository, "plan", "--target", "local").out
     assert (
         "Changed fields and affected readers of 51 topics are not shown: `schemactl plan --topic TOPIC` shows them."
         in text

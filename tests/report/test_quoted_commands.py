@@ -23,7 +23,7 @@ def clone(tmp_path: Path) -> Scratch:
     origin.git("branch", "feature")
     origin.git("clone", "-q", ".", str(tmp_path / "clone"))
     clone = Scratch.open_existing(tmp_path / "clone")
-    schemactl(clone.path, "apply", "--target", "local", "--auto-approve")
+    schemactl(clone, "apply", "--target", "local", "--auto-approve")
     origin.commit({"topics/a.yaml": None})
     origin.flush()
     return clone
@@ -35,14 +35,14 @@ def join_outputs(printed: Printed) -> str:
 
 def test_a_deleted_topic(clone: Scratch) -> None:
     (clone.path / "topics/a.yaml").unlink()
-    report = join_outputs(schemactl(clone.path, "check"))
+    report = join_outputs(schemactl(clone, "check"))
     assert f"`apply --allow-delete {shlex.quote(TOPIC)}` deletes them" in report
     clone.git("pull", "-q")
-    plan = join_outputs(schemactl(clone.path, "plan", "--target", "local"))
+    plan = join_outputs(schemactl(clone, "plan", "--target", "local"))
     assert f"to delete it: --allow-delete {shlex.quote(TOPIC)}" in plan
 
 
 @pytest.mark.parametrize("ref", ["origin/main;touch RAN", "origin/$(id)", "origin/`id`", "origin/a b"])
 def test_a_ref_that_is_missing(clone: Scratch, ref: str) -> None:
-    fix = join_outputs(schemactl(clone.path, "check", "--base", ref, code=1))
+    fix = join_outputs(schemactl(clone, "check", "--base", ref, code=1))
     assert f"git fetch origin {shlex.quote(ref.removeprefix('origin/'))}`" in fix

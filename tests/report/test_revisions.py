@@ -66,7 +66,7 @@ def tagged_shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 
 
 def run_failing(shop: Scratch, *arguments: str) -> str:
-    return schemactl(shop.path, *arguments, code=64).err
+    return schemactl(shop, *arguments, code=64).err
 
 
 @pytest.mark.parametrize(
@@ -79,38 +79,32 @@ def run_failing(shop: Scratch, *arguments: str) -> str:
     ],
 )
 def test_show_prints_the_definition_of_any_state(tagged_shop: Scratch, name: str, text: str, words: str) -> None:
-    printed = schemactl(tagged_shop.path, "show", name)
+    printed = schemactl(tagged_shop, "show", name)
     assert printed.out == text + "\n"
     assert words in printed.err
-    assert run_json(tagged_shop.path, "show", name)["state"] == name.partition("@")[2]
+    assert run_json(tagged_shop, "show", name)["state"] == name.partition("@")[2]
 
 
 def test_show_names_a_missing_topic_or_revision(tagged_shop: Scratch) -> None:
-    assert "has no schema at work" in schemactl(tagged_shop.path, "show", "old@work", code=(1, 64)).err
+    assert "has no schema at work" in schemactl(tagged_shop, "show", "old@work", code=(1, 64)).err
     assert "unknown topic 'refunds' in v1" in run_failing(tagged_shop, "show", "refunds@v1")
     assert "or a ref, found 'v9': the approved history has 0 to 2" in run_failing(tagged_shop, "show", "orders@v9")
 
 
 def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(tagged_shop: Scratch) -> None:
     def list_fields(*arguments: str) -> list[str]:
-        return [
-            f"{change['sign']} {change['what']}" for change in run_json(tagged_shop.path, "diff", *arguments)["fields"]
-        ]
+        return [f"{change['sign']} {change['what']}" for change in run_json(tagged_shop, "diff", *arguments)["fields"]]
 
     assert list_fields("orders") == ["- Order.total: string", "+ Order.note: string"]
     assert list_fields("orders@v1") == ["- Order.amount: int = 1", "+ Order.note: string"]
     assert list_fields("orders@v1", "orders@feature") == ["+ Order.count: int = 0"] == list_fields("orders@v1..feature")
     assert list_fields("orders@0", "orders@1") == ["~ Order.total: int = 1 -> long = 1, was Order.amount"]
     assert list_fields("new") == ["+ : INT64"]
-    assert (
-        schemactl(tagged_shop.path, "diff", "orders", "--detailed-exitcode", code=2)
-        .out.splitlines()[-1]
-        .startswith("  ")
-    )
+    assert schemactl(tagged_shop, "diff", "orders", "--detailed-exitcode", code=2).out.splitlines()[-1].startswith("  ")
 
 
 def test_diff_of_all_topics_shows_the_changes_of_the_working_tree(tagged_shop: Scratch) -> None:
-    out = schemactl(tagged_shop.path, "diff").out
+    out = schemactl(tagged_shop, "diff").out
     assert out.splitlines()[2:] == [
         "topic persistent://shop/sales/new",
         "  + a new topic",
@@ -125,12 +119,12 @@ def test_diff_of_all_topics_shows_the_changes_of_the_working_tree(tagged_shop: S
         "",
         "2 new versions (1 breaking), 2 changed topics.",
     ]
-    assert schemactl(tagged_shop.path, "diff", "--topic", "new", "--detailed-exitcode", code=2).out.count("topic ") == 1
+    assert schemactl(tagged_shop, "diff", "--topic", "new", "--detailed-exitcode", code=2).out.count("topic ") == 1
     assert "no topic of the two states matches" in run_failing(tagged_shop, "diff", "--topic", "nothing")
 
 
 def test_diff_between_commits_has_all_facts(tagged_shop: Scratch) -> None:
-    revision = run_json(tagged_shop.path, "diff", "v1..v2")
+    revision = run_json(tagged_shop, "diff", "v1..v2")
     subjects = {subject.get("topic") or subject["namespace"]: subject for subject in revision["subjects"]}
     assert list(subjects) == ["shop/sales", "persistent://shop/sales/old", ORDERS, "persistent://shop/sales/refunds"]
     assert (revision["commits"], revision["authors"], revision["versions"], revision["breaking"]) == (3, ["Ada"], 3, 1)
@@ -148,34 +142,29 @@ def test_diff_between_commits_has_all_facts(tagged_shop: Scratch) -> None:
     refunds = subjects["persistent://shop/sales/refunds"]
     assert refunds["renamed_from"] == "persistent://shop/sales/refund"
     assert [part["kind"] for part in refunds["versions"][0]["parts"]] == ["documented"]
-    assert run_json(tagged_shop.path, "changelog", "v1..v2") == revision
-    [alone] = run_json(tagged_shop.path, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")[
-        "subjects"
-    ][1:]
+    assert run_json(tagged_shop, "changelog", "v1..v2") == revision
+    [alone] = run_json(tagged_shop, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")["subjects"][1:]
     assert alone == refunds
     jsonschema.validate(revision, json.loads(SCHEMA.read_text()))
 
 
 def test_three_dots_start_from_the_merge_base_and_an_end_left_out_is_head(tagged_shop: Scratch) -> None:
-    assert [subject["topic"] for subject in run_json(tagged_shop.path, "diff", "v2...feature")["subjects"]] == [ORDERS]
-    back = run_json(tagged_shop.path, "diff", "v2..feature")
+    assert [subject["topic"] for subject in run_json(tagged_shop, "diff", "v2...feature")["subjects"]] == [ORDERS]
+    back = run_json(tagged_shop, "diff", "v2..feature")
     assert {change["change"] for subject in back["subjects"] for change in subject["changes"]} >= {
         "versions gone",
         "topic added",
     }
-    assert (
-        run_json(tagged_shop.path, "diff", "v1..")["subjects"]
-        == run_json(tagged_shop.path, "diff", "v1..HEAD")["subjects"]
-    )
-    assert run_json(tagged_shop.path, "diff", "..v1")["before"]["name"] == "HEAD"
-    assert run_json(tagged_shop.path, "diff", "v2..work")["subjects"] == run_json(tagged_shop.path, "diff")["subjects"]
+    assert run_json(tagged_shop, "diff", "v1..")["subjects"] == run_json(tagged_shop, "diff", "v1..HEAD")["subjects"]
+    assert run_json(tagged_shop, "diff", "..v1")["before"]["name"] == "HEAD"
+    assert run_json(tagged_shop, "diff", "v2..work")["subjects"] == run_json(tagged_shop, "diff")["subjects"]
     assert "no ref or commit 'v7'" in run_failing(tagged_shop, "diff", "v7..v2")
     assert "no ref or commit 'v7'" in run_failing(tagged_shop, "diff", "v7...v2")
     assert "expected FROM..TO" in run_failing(tagged_shop, "changelog", "v1")
 
 
 def test_changelog_quotes_foreign_text_without_markup(tagged_shop: Scratch) -> None:
-    text = schemactl(tagged_shop.path, "changelog", "v1..v2").out
+    text = schemactl(tagged_shop, "changelog", "v1..v2").out
     ours = {"heading_open", "bullet_list_open"}
     assert [fault for fault in markdown_faults(text) if fault not in ours] == []
     lines = text.splitlines()
@@ -201,28 +190,19 @@ def test_waiver_is_listed_below_its_breakage(tmp_path: Path) -> None:
     repository.git("tag", "v1")
     repository.git("checkout", "-q", "-b", "work")
     repository.write({"topics/orders.avsc": record("id", "note")})
-    report = run_json(repository.path, "check", code=100)
+    report = run_json(repository, "check", code=100)
     for fingerprint in {finding["fingerprint"] for finding in report["findings"] if finding["fingerprint"]}:
         # Waived with its cause, it is waived already.
         schemactl(
-            repository.path,
-            "waive",
-            fingerprint,
-            "--reason",
-            "agreed",
-            "--owner",
-            "ada",
-            "--until",
-            str(until),
-            code=(0, 1),
+            repository, "waive", fingerprint, "--reason", "agreed", "--owner", "ada", "--until", str(until), code=(0, 1)
         )
     repository.git("add", ".")
     repository.git("commit", "-qm", "Break")
     repository.git("checkout", "-q", "main")
     repository.git("merge", "-q", "--ff-only", "work")
-    [subject] = run_json(repository.path, "diff", "v1..main")["subjects"]
+    [subject] = run_json(repository, "diff", "v1..main")["subjects"]
     assert {breakage["waiver"]["owner"] for breakage in subject["versions"][0]["breaks"]} == {"ada"}
-    assert f"waived by ada until {until}: agreed" in schemactl(repository.path, "changelog", "v1..main").out
+    assert f"waived by ada until {until}: agreed" in schemactl(repository, "changelog", "v1..main").out
 
 
 def test_a_bare_repository_has_no_working_tree_to_compare_with(
