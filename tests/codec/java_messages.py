@@ -1,8 +1,8 @@
-"""Messages of Pulsar's Java client, sent and received by the classes in `codec/java_clients`, compared with the values of schemactl.
+"""Messages of Pulsar's Java client, sent and received by the classes in `java_clients`, compared with the values of schemactl.
 
 Record the messages of `corpus/java_messages.jsonl.gz` again, with a broker that allows anonymous clients and the jars of its release:
 
-    SCHEMACTL_JAVA_PROTOC=... python tests/java_messages.py http://127.0.0.1:8080 pulsar://127.0.0.1:6650 .broker/lib-4.0.7
+    SCHEMACTL_JAVA_PROTOC=... PYTHONPATH=tests python tests/codec/java_messages.py http://127.0.0.1:8080 pulsar://127.0.0.1:6650 .broker/lib-4.0.7
 
 SCHEMACTL_JAVA_PROTOC is protoc 25, whose classes the client takes. Without it, the topic `proto` is left out.
 """
@@ -32,7 +32,7 @@ from scratch import Scratch
 
 from schemactl.codec import Codec, Definition, KeyValue, Options, Unreadable, Version
 
-SOURCES = Path(__file__).parent / "codec" / "java_clients"
+SOURCES = Path(__file__).parent / "java_clients"
 MESSAGES = CORPUS / "java_messages.jsonl.gz"
 
 CLASSES = (1, 2, 3)
