@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import struct
+import sys
 from datetime import date
 from itertools import permutations, product
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from corpora import make_definition, make_versions, read_rows
@@ -215,10 +216,11 @@ def test_a_changed_half_is_shown_alone(half: str) -> None:
 
 
 def test_missing_protobuf_means_no_counterexample_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def raise_missing(module: str) -> NoReturn:
-        raise SchemactlError(module)
-
-    monkeypatch.setattr(protobuf, "load", raise_missing)
+    for name in [name for name in sys.modules if name.startswith("schemactl.formats.protobuf.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
+    with pytest.raises(SchemactlError):
+        protobuf.load("definition")
     assert find_misread_message(reader=STRING, writer=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")) is None
 
 
