@@ -16,7 +16,7 @@ from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
 from schemactl.core.catalog import Catalog, Client, Topic
 from schemactl.core.errors import ExitCode, RegistryError, SchemaRejected, UsageError
-from schemactl.core.json_values import client_value
+from schemactl.core.json_values import ClientView
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, get_live_versions
@@ -164,7 +164,7 @@ def _print_matrix(args: argparse.Namespace, context: Context) -> int:
             topic=str(git.name),
             decisions=[
                 {
-                    "client": client_value(entry.client) if entry.client else None,
+                    "client": ClientView.from_client(entry.client) if entry.client else None,
                     "role": entry.role,
                     "built": entry.built,
                     **_decision_value(entry.decision),

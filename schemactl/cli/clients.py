@@ -13,7 +13,7 @@ from schemactl.cli.target_selection import choose_target
 from schemactl.cli.topic_selection import TOPIC_HELP, add_selection, find
 from schemactl.core.catalog import Client, Topic, select_target_topics
 from schemactl.core.errors import ExitCode, UsageError, did_you_mean
-from schemactl.core.json_values import client_value
+from schemactl.core.json_values import ClientView
 from schemactl.core.names import TopicName, select_known_topics
 from schemactl.core.terminal import format_table, on_one_line
 from schemactl.core.wording import format_count, format_ranges
@@ -231,7 +231,7 @@ def _client_value(match: _ConnectedClient, *, has_target: bool) -> dict[str, Any
     if match.client is None:
         state = "not declared"
     return {
-        "declared": client_value(match.client) if match.client else None,
+        "declared": ClientView.from_client(match.client) if match.client else None,
         "state": state if has_target else None,
         "backlog": match.backlog,
         "connections": [connection._asdict() for connection in match.connections],

@@ -13,7 +13,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.json_lines import Answer, Request, answer_standard_input
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import InvalidSchema, SchemactlError
-from schemactl.core.json_values import breakage_value
+from schemactl.core.json_values import BreakageView, to_json
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import OPTIONAL_CHECKERS, ProtoCategory
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
@@ -141,8 +141,8 @@ def _judge_request(
         "version": verdict.broker.version,
         "test": verdict.test.outcome.value,
         "data": verdict.state.json,
-        "incompatibilities": [breakage_value(breakage) for breakage in breakages],
-        "misread": [breakage_value(breakage) for breakage in verdict.misread],
+        "incompatibilities": [to_json(BreakageView.from_breakage(breakage)) for breakage in breakages],
+        "misread": [to_json(BreakageView.from_breakage(breakage)) for breakage in verdict.misread],
         "values": verdict.values,
         "check": verdict.checked,
     }

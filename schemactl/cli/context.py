@@ -18,6 +18,8 @@ from schemactl.core.errors import DeclarationError, HistoryError, MissingProject
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, on_one_line, wrap_text
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from schemactl.core.project import Project, Target
     from schemactl.declare.files import WorktreeFiles
     from schemactl.history.approved_history import History, HistoryNote
@@ -166,6 +168,12 @@ class Context:
         from schemactl.core.json_values import json_text, to_json
 
         print(json_text(to_json({"format_version": 1, **values})))
+
+    def report_view(self, view: DataclassInstance) -> None:
+        """Print a JSON report to standard output whose keys are the fields of `view`, in their order."""
+        from schemactl.core.json_values import list_members
+
+        self.report_json(**dict(list_members(view)))
 
     def json_progress(self, phase: str, unit: str) -> JsonProgress | None:
         """Return the progress of work as JSON Lines, or None without `--progress json`."""

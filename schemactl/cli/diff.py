@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.revisions import is_range, read_revision
-from schemactl.cli.show import reason_value
+from schemactl.cli.show import ReasonView
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.cli.topic_selection import add_filters, find_number_in_force
 from schemactl.core.errors import ExitCode, UsageError
 from schemactl.core.findings import Breakage, Direction, Incompatibility
+from schemactl.core.json_values import make_view
 from schemactl.core.names import find_matching_topics, format_kind_name
 from schemactl.core.schema import find_by_number
 from schemactl.core.terminal import paint, paint_diff
@@ -23,6 +24,7 @@ from schemactl.core.wording import format_day
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
+    from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaInfo
     from schemactl.formats.part_changes import PartChange
 
@@ -74,15 +76,76 @@ class Side:
     label: str
     info: SchemaInfo | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON value."""
-        return {
-            "topic": str(self.topic.name),
-            "kind": self.topic.kind or None,
-            "state": self.state or None,
-            "version": self.number,
-            "label": self.label,
-        }
+    @property
+    def view(self) -> SideView:
+        """The side in JSON."""
+        return SideView(
+            topic=self.topic.name,
+            kind=self.topic.kind or None,
+            state=self.state or None,
+            version=self.number,
+            label=self.label,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideView:
+    """A `Side` in JSON."""
+
+    topic: TopicName
+    kind: str | None
+    state: str | None
+    version: int | None
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """A changed part of a definition in JSON."""
+
+    sign: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceView:
+    """The differences of two definitions, as `diff --format json` prints them.
+
+    Attributes:
+        text: the lines of the text diff.
+        new_reads_old: the reasons why the new definition cannot read the old one.
+        old_reads_new: the reasons why the old definition cannot read the new one.
+        new_misreads_old: the places where the new definition reads another value than the old one wrote.
+        old_misreads_new: the same in the other direction.
+    """
+
+    old: SideView
+    new: SideView
+    text: list[str]
+    fields: tuple[PartView, ...]
+    new_reads_old: tuple[ReasonView, ...]
+    old_reads_new: tuple[ReasonView, ...]
+    new_misreads_old: tuple[ReasonView, ...]
+    old_misreads_new: tuple[ReasonView, ...]
+
+    @classmethod
+    def from_sides(cls, old: Side, new: Side) -> DifferenceView:
+        """Return the view of the differences of two definitions."""
+        diff_lines, parts = _find_changes(old, new)
+        return cls(
+            old=old.view,
+            new=new.view,
+            text=diff_lines,
+            fields=tuple(PartView(part.sign, part.text) for part in parts),
+            new_reads_old=_view_reasons(_resolve_sides(new, old)),
+            old_reads_new=_view_reasons(_resolve_sides(old, new)),
+            new_misreads_old=_view_reasons(_find_misreadings(new, old)),
+            old_misreads_new=_view_reasons(_find_misreadings(old, new)),
+        )
+
+
+def _view_reasons(incompatibilities: Iterable[Incompatibility]) -> tuple[ReasonView, ...]:
+    return tuple(make_view(ReasonView, incompatibility) for incompatibility in incompatibilities)
 
 
 def run_diff(args: argparse.Namespace, context: Context) -> int:
@@ -119,22 +182,11 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
     pairs = [_choose_sides(states, text, args.new) for text in texts]
     are_same = all(old.info == new.info for old, new in pairs)
     if args.format == "json":
-        values: list[dict[str, Any]] = []
-        for old, new in pairs:
-            diff_lines, parts = _find_changes(old, new)
-            values.append(
-                {
-                    "old": old.to_json(),
-                    "new": new.to_json(),
-                    "text": diff_lines,
-                    "fields": [{"sign": part.sign, "what": part.text} for part in parts],
-                    "new_reads_old": [reason_value(reason) for reason in _resolve_sides(new, old)],
-                    "old_reads_new": [reason_value(reason) for reason in _resolve_sides(old, new)],
-                    "new_misreads_old": [reason_value(misreading) for misreading in _find_misreadings(new, old)],
-                    "old_misreads_new": [reason_value(misreading) for misreading in _find_misreadings(old, new)],
-                }
-            )
-        context.report_json(**(values[0] if len(values) == 1 else {"kinds": values}))
+        differences = [DifferenceView.from_sides(old, new) for old, new in pairs]
+        if len(differences) == 1:
+            context.report_view(differences[0])
+        else:
+            context.report_json(kinds=differences)
     else:
         blocks = []
         for old, new in pairs:

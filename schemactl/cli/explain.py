@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import UsageError, did_you_mean
+from schemactl.core.json_values import make_view
 from schemactl.core.rules import Rule, get_all_rules
 from schemactl.core.wording import format_count
-
-if TYPE_CHECKING:
-    from schemactl.core.json_values import Json
-
 
 _EXPLANATION_WIDTH: Final = 80
 
@@ -45,13 +43,13 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
     if args.all == bool(args.rule):
         raise UsageError("name a rule or search words, or use --all", fix="schemactl explain --all")
     if args.all:
-        context.record(rules=[_make_rule_value(rule) for rule in rules.values()])
+        context.record(rules=[RuleView.from_rule(rule) for rule in rules.values()])
         context.report("\n".join(_list_rules([*rules.values()])))
         return 0
     text = " ".join(args.rule)
     name = "_".join(text.upper().replace("-", "_").split())
     if name in rules:
-        context.record(rules=[_make_rule_value(rules[name])])
+        context.record(rules=[RuleView.from_rule(rules[name])])
         context.report(_render_rule(rules[name]))
         return 0
     words = text.casefold().replace("_", " ").split()
@@ -67,23 +65,29 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
         f"no rule is called {text!r}; {format_count(len(matches), 'rule has', 'rules have')} "
         f"{'these words' if len(words) > 1 else 'this word'}:"
     )
-    context.record(rules=[_make_rule_value(rule) for rule in matches])
+    context.record(rules=[RuleView.from_rule(rule) for rule in matches])
     context.report("\n".join(_list_rules(matches)).strip("\n"))
     return 0
 
 
-def _make_rule_value(rule: Rule) -> Json:
-    return {
-        "rule": rule.id,
-        "verdict": rule.verdict,
-        "severity": rule.severity,
-        "only_with": rule.enabled_by or None,
-        "summary": rule.summary,
-        "why": rule.why,
-        "example": rule.example,
-        "fix": rule.fix,
-        "link": rule.link,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleView:
+    """A rule in JSON; `only_with` is the command that an optional rule needs."""
+
+    rule: str
+    verdict: str
+    severity: str
+    only_with: str | None
+    summary: str
+    why: str
+    example: str
+    fix: str
+    link: str
+
+    @classmethod
+    def from_rule(cls, rule: Rule) -> RuleView:
+        """Return the view of a rule."""
+        return make_view(cls, rule, rule=rule.id, only_with=rule.enabled_by or None)
 
 
 def _list_rules(rules: list[Rule]) -> Iterator[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_format, add_options, add_timeout
 from schemactl.cli.reading_setup import read_setup
-from schemactl.cli.show import list_kinds
+from schemactl.cli.show import KindView, list_kinds
 from schemactl.cli.target_selection import ChosenTarget, add_target, choose_target
 from schemactl.cli.topic_selection import (
     VERSION_HELP,
@@ -20,14 +21,15 @@ from schemactl.cli.topic_selection import (
 )
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import ExitCode, SchemactlError, UsageError
-from schemactl.core.json_values import commit_value, metadata_value
+from schemactl.core.json_values import make_view
 from schemactl.core.names import format_kind_name
 from schemactl.core.schema import find_by_number
 from schemactl.core.terminal import format_table, get_terminal_width, paint
 from schemactl.core.wording import format_day, format_version
 
 if TYPE_CHECKING:
-    from schemactl.core.schema import SchemaVersion
+    from schemactl.core.names import TopicName
+    from schemactl.core.schema import Commit, SchemaVersion
     from schemactl.history.approved_history import History
 
 
@@ -104,21 +106,8 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     if args.format == "json":
         context.report_json(
             ref=history.ref,
-            tip=commit_value(history.tip),
-            topics=[
-                {
-                    "topic": str(topic.name),
-                    "kind": topic.kind or None,
-                    "kinds": list_kinds(history, topic),
-                    **metadata_value(history.catalog.metadata(topic.name)),
-                    "deleted": topic.deleted,
-                    "current": find_number_in_force(history, topic),
-                    "since": commit_value(history.find_commit_of_state(topic.name)),
-                    "latest": topic.versions[-1].number if topic.versions else None,
-                    "versions": [_version_value(version) for version in topic.versions],
-                }
-                for topic in topics
-            ],
+            tip=history.tip,
+            topics=[TopicLogView.from_topic(topic, history) for topic in topics],
             notes=[str(note) for note in select_notes(history.notes, history, patterns, [])],
             repaired=[str(note) for note in select_notes(history.repaired, history, patterns, [])],
         )
@@ -146,8 +135,8 @@ def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
     else:
         writers = find_writers(definition, history.catalog)
     if args.format == "json":
-        values = [{"topic": str(topic.name), **_version_value(version)} for topic, version in writers]
-        context.report_json(file=args.file, record=describe_record(definition), writers=values)
+        views = [TopicVersionView.from_version(topic, version) for topic, version in writers]
+        context.report_json(file=args.file, record=describe_record(definition), writers=views)
     for topic, version in writers if args.format != "json" else ():
         _print_version(topic, version, args.format, context)
     if not writers:
@@ -158,7 +147,7 @@ def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
 
 def _print_version(topic: Topic, version: SchemaVersion, form: str, context: Context) -> None:
     if form == "json":
-        context.report_json(topic=str(topic.name), **_version_value(version))
+        context.report_view(TopicVersionView.from_version(topic, version))
     else:
         subject = version.commit.subject if version.commit else ""
         print(f"{topic.name}: {format_version(version)}: {subject}")
@@ -214,7 +203,7 @@ def _print_log_on_target(
     if args.format == "json":
         context.report_json(
             ref=history.ref,
-            tip=commit_value(history.tip),
+            tip=history.tip,
             target=target.name,
             registry=target.registry,
             topics=[ListedTopic.from_pairs(name, pairs) for name, pairs in pairs_by_topic.items()],
@@ -267,11 +256,83 @@ def _render_log(history: History, topic: Topic, *, color: bool) -> str:
     return "\n".join(lines)
 
 
-def _version_value(version: SchemaVersion) -> dict[str, Any]:
-    return {
-        "version": version.number,
-        "version_bytes": version.number.to_bytes(8, "big").hex(),
-        "type": version.info.type.name if version.info else None,
-        "kind": version.kind or None,
-        "commit": commit_value(version.commit),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionView:
+    """A version in JSON; `version_bytes` is the schema version of its messages, in hexadecimal."""
+
+    version: int
+    version_bytes: str
+    type: str | None
+    kind: str | None
+    commit: Commit | None
+
+    @classmethod
+    def from_version(cls, version: SchemaVersion) -> VersionView:
+        """Return the view of a version."""
+        return make_view(
+            cls,
+            version,
+            version=version.number,
+            version_bytes=version.number.to_bytes(8, "big").hex(),
+            type=version.info.type.name if version.info else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicVersionView:
+    """A version in JSON, with its topic before the keys of `VersionView`."""
+
+    topic: TopicName
+    version: int
+    version_bytes: str
+    type: str | None
+    kind: str | None
+    commit: Commit | None
+
+    @classmethod
+    def from_version(cls, topic: Topic, version: SchemaVersion) -> TopicVersionView:
+        """Return the view of a version of a topic."""
+        return make_view(cls, VersionView.from_version(version), topic=topic.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicLogView:
+    """The versions of a topic in JSON.
+
+    Attributes:
+        current: the number of the version in force.
+        since: the commit that made the topic as it is.
+        latest: the highest number.
+    """
+
+    topic: TopicName
+    kind: str | None
+    kinds: tuple[KindView, ...]
+    owner: str
+    description: str
+    labels: Mapping[str, str]
+    links: Mapping[str, str]
+    deprecated: Mapping[str, str] | None
+    deleted: bool
+    current: int | None
+    since: Commit | None
+    latest: int | None
+    versions: tuple[VersionView, ...]
+
+    @classmethod
+    def from_topic(cls, topic: Topic, history: History) -> TopicLogView:
+        """Return the view of a topic in the approved history."""
+        metadata = history.catalog.metadata(topic.name)
+        return make_view(
+            cls,
+            metadata,
+            topic=topic.name,
+            kind=topic.kind or None,
+            kinds=list_kinds(history, topic),
+            deprecated=metadata.deprecated.values() if metadata.deprecated else None,
+            deleted=topic.deleted,
+            current=find_number_in_force(history, topic),
+            since=history.find_commit_of_state(topic.name),
+            latest=topic.versions[-1].number if topic.versions else None,
+            versions=tuple(map(VersionView.from_version, topic.versions)),
+        )

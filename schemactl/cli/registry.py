@@ -16,7 +16,7 @@ from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import choose, find
 from schemactl.core.errors import ExitCode, InvalidSchema, NotPermitted, RegistryError, SchemaRejected, UsageError
 from schemactl.core.findings import Answer, Breakage, Outcome
-from schemactl.core.json_values import breakage_value
+from schemactl.core.json_values import BreakageView
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaVersion, find_by_number, get_live_versions
@@ -332,7 +332,7 @@ def _test_upload(topic: _RegistryTopic) -> int:
         strategy=strategy.value,
         compatibility=_answer_value(compatibility),
         upload=_answer_value(upload),
-        data=[breakage_value(breakage) for breakage in breakages],
+        data=[BreakageView.from_breakage(breakage) for breakage in breakages],
         wedges=wedge_problem or None,
     )
     return 0 if is_compatible and not wedge_problem else ExitCode.NEGATIVE

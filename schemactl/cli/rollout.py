@@ -14,7 +14,7 @@ from schemactl.cli.reading_setup import read_setup
 from schemactl.cli.topic_selection import PART_HELP
 from schemactl.core.deadline import DEFAULT_S
 from schemactl.core.errors import ExitCode, UsageError, did_you_mean
-from schemactl.core.json_values import client_value
+from schemactl.core.json_values import ClientView
 from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
 from schemactl.core.terminal import get_definition_stream
 
@@ -136,7 +136,7 @@ def _rollout_value(rollout: Rollout) -> dict[str, Any]:
             {
                 "kind": step.kind,
                 "target": step.target or None,
-                "clients": [client_value(client) for client in step.clients],
+                "clients": [ClientView.from_client(client) for client in step.clients],
                 "text": step.text,
                 "command": step.command or None,
             }

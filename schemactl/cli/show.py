@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import base64
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -19,14 +19,14 @@ from schemactl.cli.target_selection import add_target, has_target_option
 from schemactl.cli.topic_selection import find_number_in_force
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.findings import Breakage, Direction, Incompatibility
-from schemactl.core.json_values import commit_value, metadata_value
+from schemactl.core.json_values import OPTIONAL, make_view
 from schemactl.core.terminal import get_definition_stream
 from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
-    from schemactl.core.schema import SchemaInfo, SchemaVersion
+    from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion
     from schemactl.history.approved_history import History
 
 
@@ -97,7 +97,7 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
             f"{chosen.topic.name} has {f'no schema at {chosen.state}' if chosen.state else 'never had a schema'}"
         )
     if args.format == "json":
-        context.report_json(**_definition_report(history, chosen, info))
+        context.report_view(_make_definition_report(history, chosen, info))
         return 0
     context.say(_render_headline(history, chosen, info))
     print_definition(info, chosen.topic.name)
@@ -152,8 +152,8 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
     if kinds := list_kinds(history, chosen.topic):
         texts = []
         for kind in kinds:
-            state = "removed" if kind["removed"] else f"version {kind['version']}"
-            texts.append(f"{kind['kind']} ({state})")
+            state = "removed" if kind.removed else f"version {kind.version}"
+            texts.append(f"{kind.kind} ({state})")
         lines.append(f"  kinds of the topic: {', '.join(texts)}")
     lines += [f"  {key}: {text}" for key, text in history.catalog.metadata(chosen.topic.name).words().items()]
     verbs_by_role: dict[Role, tuple[str, str]] = {
@@ -175,21 +175,32 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
     return "\n".join(lines)
 
 
-def list_kinds(history: History, topic: Topic) -> list[dict[str, Any]]:
-    """Return the JSON values of the kinds of events that a topic has or had, by the approved history."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindView:
+    """A kind of events of a topic in JSON; `version` is the number in force."""
+
+    kind: str
+    type: str
+    version: int | None
+    versions: tuple[int, ...]
+    removed: bool
+
+
+def list_kinds(history: History, topic: Topic) -> tuple[KindView, ...]:
+    """Return the kinds of events that a topic has or had, by the approved history."""
     whole = history.catalog.topics.get(topic.name)
     parts = [(key, whole.find_part(key)) for key in whole.list_kind_keys()] if whole else []
-    return [
-        {
-            "kind": key,
-            "type": next(version.info.type.name for version in reversed(part.versions) if version.info),
-            "version": find_number_in_force(history, part),
-            "versions": [version.number for version in part.versions if version.info],
-            "removed": part.deleted,
-        }
+    return tuple(
+        KindView(
+            kind=key,
+            type=next(version.info.type.name for version in reversed(part.versions) if version.info),
+            version=find_number_in_force(history, part),
+            versions=tuple(version.number for version in part.versions if version.info),
+            removed=part.deleted,
+        )
         for key, part in parts
         if part
-    ]
+    )
 
 
 def _list_client_languages(chosen: NamedDefinition, info: SchemaInfo) -> list[str]:
@@ -206,12 +217,53 @@ def _list_numbers_outside(chosen: NamedDefinition, gaps: Sequence[Gap]) -> list[
     return [version.number for version in chosen.topic.versions if version.info and version.number not in gap_numbers]
 
 
-def _definition_report(history: History, chosen: NamedDefinition, info: SchemaInfo) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionReport:
+    """A definition of a topic, as `show --format json` prints it.
+
+    Attributes:
+        state: `work` or a ref; null for the approved history.
+        version: the number of the definition, if it is a version.
+        in_force: the number of the version in force.
+        latest: the highest number.
+        schema_b64: the bytes in base64 of a definition that is not text.
+        reads: the numbers of the versions that it can read.
+        read_by: the numbers of the versions that can read it.
+        unreadable_by_language: the versions that declared consumers in a language cannot read, if these read otherwise than Java's.
+    """
+
+    topic: TopicName
+    kind: str | None
+    kinds: tuple[KindView, ...]
+    owner: str
+    description: str
+    labels: Mapping[str, str]
+    links: Mapping[str, str]
+    deprecated: Mapping[str, str] | None
+    state: str | None
+    version: int | None
+    in_force: int | None
+    latest: int | None
+    deleted: bool
+    type: str
+    schema: str | None
+    schema_b64: str | None = field(default=None, metadata=OPTIONAL)
+    properties: Mapping[str, str]
+    source: str | None
+    commit: Commit | None
+    reads: list[int]
+    read_by: list[int]
+    unreadable: tuple[GapView, ...]
+    unread_by: tuple[GapView, ...]
+    unreadable_by_language: Mapping[str, tuple[GapView, ...]] | None = field(default=None, metadata=OPTIONAL)
+
+
+def _make_definition_report(history: History, chosen: NamedDefinition, info: SchemaInfo) -> DefinitionReport:
     topic = chosen.topic
     unreadable = _find_gaps(chosen, info, role="reader")
     unread_by = _find_gaps(chosen, info, role="writer")
     unreadable_by_language = {
-        language: [gap.to_json() for gap in _find_gaps(chosen, info, role="reader", language=language)]
+        language: tuple(gap.view for gap in _find_gaps(chosen, info, role="reader", language=language))
         for language in _list_client_languages(chosen, info)
     }
     commit = None
@@ -219,25 +271,56 @@ def _definition_report(history: History, chosen: NamedDefinition, info: SchemaIn
         commit = chosen.version.commit
     elif not chosen.state:
         commit = history.find_commit_of_state(topic.name)
-    return {
-        "topic": str(topic.name),
-        "kind": topic.kind or None,
-        "kinds": list_kinds(history, topic),
-        **metadata_value(history.catalog.metadata(topic.name)),
-        "state": chosen.state or None,
-        "version": chosen.number if chosen.state or chosen.version else find_number_in_force(history, topic),
-        "in_force": find_number_in_force(history, topic),
-        "latest": topic.versions[-1].number if topic.versions else None,
-        "deleted": topic.deleted,
+    metadata = history.catalog.metadata(topic.name)
+    return make_view(
+        DefinitionReport,
+        metadata,
+        topic=topic.name,
+        kind=topic.kind or None,
+        kinds=list_kinds(history, topic),
+        deprecated=metadata.deprecated.values() if metadata.deprecated else None,
+        state=chosen.state or None,
+        version=chosen.number if chosen.state or chosen.version else find_number_in_force(history, topic),
+        in_force=find_number_in_force(history, topic),
+        latest=topic.versions[-1].number if topic.versions else None,
+        deleted=topic.deleted,
         **definition_value(info),
-        "source": str(info.source) if info.source else None,
-        "commit": commit_value(commit),
-        "reads": _list_numbers_outside(chosen, unreadable),
-        "read_by": _list_numbers_outside(chosen, unread_by),
-        "unreadable": [gap.to_json() for gap in unreadable],
-        "unread_by": [gap.to_json() for gap in unread_by],
-        **({"unreadable_by_language": unreadable_by_language} if unreadable_by_language else {}),
-    }
+        source=str(info.source) if info.source else None,
+        commit=commit,
+        reads=_list_numbers_outside(chosen, unreadable),
+        read_by=_list_numbers_outside(chosen, unread_by),
+        unreadable=tuple(gap.view for gap in unreadable),
+        unread_by=tuple(gap.view for gap in unread_by),
+        unreadable_by_language=unreadable_by_language or None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonView:
+    """An incompatibility in JSON."""
+
+    rule: str
+    pointer: str
+    message: str
+    strict_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapReasonView(ReasonView):
+    """A reason of a gap in JSON; `told` is the reason as a change from the older definition to the newer one."""
+
+    told: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapView:
+    """A `Gap` in JSON."""
+
+    versions: tuple[int, ...]
+    border: int
+    commit: Commit | None
+    strict_readers_only: bool
+    reasons: tuple[GapReasonView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,18 +344,19 @@ class Gap:
         """Whether only strict readers fail, and Pulsar's Java readers do not."""
         return _concerns_strict_readers_only(self.incompatibilities)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON value."""
-        return {
-            "versions": list(self.numbers),
-            "border": self.border.number,
-            "commit": commit_value(self.border.commit),
-            "strict_readers_only": self.strict_only,
-            "reasons": [
-                {**reason_value(incompatibility), "told": text}
+    @property
+    def view(self) -> GapView:
+        """The gap in JSON."""
+        return GapView(
+            versions=self.numbers,
+            border=self.border.number,
+            commit=self.border.commit,
+            strict_readers_only=self.strict_only,
+            reasons=tuple(
+                make_view(GapReasonView, incompatibility, told=text)
                 for incompatibility, text in zip(self.incompatibilities, self.texts, strict=True)
-            ],
-        }
+            ),
+        )
 
     def render(self) -> Iterator[str]:
         """Yield a line such as `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`, and indented reasons."""
@@ -286,16 +370,6 @@ class Gap:
         more = len(self.incompatibilities) - _MAX_REASONS
         if more > 0:
             yield f"  and {more:,} {'reason' if more == 1 else 'reasons'} more: `--format json` has them all"
-
-
-def reason_value(incompatibility: Incompatibility) -> dict[str, Any]:
-    """Return the JSON value of an incompatibility."""
-    return {
-        "rule": incompatibility.rule,
-        "pointer": incompatibility.pointer,
-        "message": incompatibility.message,
-        "strict_only": incompatibility.strict_only,
-    }
 
 
 def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role, language: str = "") -> list[Gap]:

@@ -20,7 +20,7 @@ from schemactl.core.deadline import DEFAULT_S
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.findings import Finding, Waiver
 from schemactl.core.invisible_characters import has_visible_letter
-from schemactl.core.json_values import waiver_value
+from schemactl.core.json_values import WaiverView, make_view
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count
@@ -109,7 +109,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
                 source=existing.source,
             )
     atomic_files.write(file, add_waivers(path, data, waivers), below=context.top)
-    context.record(path=path, waivers=[waiver_value(waiver) for waiver in waivers])
+    context.record(path=path, waivers=[make_view(WaiverView, waiver) for waiver in waivers])
     print(f"Wrote {format_count(len(waivers), 'waiver')} to {path}:")
     for waiver in waivers:
         print(f"  {waiver.rule} on {waiver.topic}, until {waiver.until}, owner {on_one_line(waiver.owner)}")

@@ -19,11 +19,11 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
 
-from schemactl.core.catalog import Client, Metadata
+from schemactl.core.catalog import Client
 from schemactl.core.errors import SchemactlError
-from schemactl.core.findings import Answer, Breakage, Direction, Outcome, Waiver
+from schemactl.core.findings import Answer, Breakage, Direction, Outcome
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.schema import Commit, SchemaInfo, SchemaType
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.core.terminal import escape
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _describe_mismatch(detail: ErrorDetails) -> str:
     return f"is {actual_kind}, expected {_EXPECTED_KINDS[detail['type']]}"
 
 
-def make_view(view: type[T], source: object, **values: Any) -> T:
+def make_view(view: type[T], source: object, /, **values: Any) -> T:
     """Return a dataclass with `values` as fields, and the other fields from the attributes of `source` with the same names.
 
     An attribute that is an empty text becomes None if the type of the field allows None. A field keeps its default if `source` does not
@@ -282,22 +282,6 @@ def make_view(view: type[T], source: object, **values: Any) -> T:
             # Annotations are text, because the modules of views postpone their evaluation.
             copied[member.name] = None if value == "" and member.type.endswith("| None") else value
     return view(**copied, **values)
-
-
-def commit_value(commit: Commit | None) -> Json | None:
-    """Return a commit as JSON: full id, committer time, subject."""
-    return None if commit is None else {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject}
-
-
-def metadata_value(metadata: Metadata) -> Json:
-    """Return the metadata of a topic or namespace as JSON."""
-    return {
-        "owner": metadata.owner,
-        "description": metadata.description,
-        "labels": dict(metadata.labels),
-        "links": dict(metadata.links),
-        "deprecated": metadata.deprecated.values() if metadata.deprecated else None,
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,11 +312,6 @@ class DefinitionView:
         return SchemaInfo(SchemaType[self.type], content, self.properties)
 
 
-def schema_value(info: SchemaInfo | None) -> Json | None:
-    """Return a definition as JSON."""
-    return None if info is None else cast("Json", to_json(DefinitionView.from_info(info)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaiverView:
     """A waiver in JSON, without its location; `until` is its last valid day."""
@@ -355,6 +334,12 @@ class BreakageView:
     direction: Direction
     against: int
 
+    @classmethod
+    def from_breakage(cls, breakage: Breakage) -> BreakageView:
+        """Return the view of an incompatibility."""
+        reason = breakage.incompatibility
+        return make_view(BreakageView, breakage, rule=reason.rule, pointer=reason.pointer)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientView:
@@ -367,6 +352,11 @@ class ClientView:
     contact: str | None
     built: str
     runs_on: tuple[str, ...]
+
+    @classmethod
+    def from_client(cls, client: Client) -> ClientView:
+        """Return the view of a declared client."""
+        return make_view(ClientView, client, runs_on=client.targets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,19 +372,3 @@ class AnswerView:
     def from_answer(cls, answer: Answer) -> AnswerView:
         """Return the view of an answer."""
         return make_view(cls, answer, answer=answer.outcome)
-
-
-def waiver_value(waiver: Waiver) -> Json:
-    """Return a waiver as JSON, without its location."""
-    return cast("Json", to_json(make_view(WaiverView, waiver)))
-
-
-def breakage_value(breakage: Breakage) -> Json:
-    """Return an incompatibility with a stored version as JSON."""
-    reason = breakage.incompatibility
-    return cast("Json", to_json(make_view(BreakageView, breakage, rule=reason.rule, pointer=reason.pointer)))
-
-
-def client_value(client: Client) -> Json:
-    """Return a declared client as JSON."""
-    return cast("Json", to_json(make_view(ClientView, client, runs_on=client.targets)))

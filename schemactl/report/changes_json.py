@@ -24,7 +24,7 @@ from schemactl.comparison.changes import (
 )
 from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
 from schemactl.core.findings import Direction
-from schemactl.core.json_values import OPTIONAL, Json, WaiverView, commit_value, json_text, make_view, to_json
+from schemactl.core.json_values import OPTIONAL, Json, WaiverView, json_text, make_view, to_json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit
 from schemactl.core.wording import get_name_type
@@ -281,7 +281,7 @@ def _encode_change(change: Change) -> Json:
                     "version": version.number,
                     "type": version.info.type.name if version.info else None,
                     "kind": version.kind or None,
-                    "commit": commit_value(version.commit),
+                    "commit": version.commit,
                 }
                 for version in versions
             ]
