@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from schemactl.codec import Codec, Definition, KeyValue, KindsCodec, UnknownVersion, Version
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, registered_codec
-from schemactl.spark.pulsar import registered
 from schemactl.spark.pulsar.options import PulsarProblem
 from schemactl.spark.pulsar.registered import make_version
 
+from .http_pages import Page, serve_pages
 from .schemas import make_codec, make_field, record
 
 ID, NOTE, SIZE = (
@@ -128,16 +128,20 @@ def test_a_package_gets_the_foreign_versions_of_its_topic(
 
 
 @pytest.mark.parametrize("kind", ["a", None])
-def test_a_foreign_version_belongs_to_the_kind_of_its_record(monkeypatch: pytest.MonkeyPatch, kind: str | None) -> None:
+def test_a_foreign_version_belongs_to_the_kind_of_its_record(kind: str | None) -> None:
     names = {0: "A", 1: "B", 2: "A", 3: "C"}
     definitions = {number: json.dumps(record(name, ID, NOTE if number > 1 else SIZE)) for number, name in names.items()}
     responses = [{"version": number, "type": "AVRO", "data": text} for number, text in definitions.items()]
-    monkeypatch.setattr(registered, "list_schemas", lambda *_: responses)
+
+    class Schemas(Page):
+        content = json.dumps({"getSchemaResponses": responses}).encode()
+
     versions = [Version(number, Definition("AVRO", definitions[number]), kind="ab"[number]) for number in (0, 1)]
     kinds = KindsCodec({name: Codec(versions, kind=name) for name in "ab"})
-    options = {"service.url": "pulsar://b:1", "admin.url": "http://b", "topic": "t/n/kinds"}
     package = kinds if kind is None else kinds.codecs[kind]
-    decoded = registered_codec(options, codec=package).decode_batch(
+    with serve_pages(Schemas) as options:
+        codec = registered_codec({**options, "topic": "t/n/kinds"}, codec=package)
+    decoded = codec.decode_batch(
         pa.array([b"\x02\x04", b"\x04\x04", b"\x06\x02n", b"\x08\x02n"]), pa.array([0, 1, 2, 3])
     )
     reasons = decoded.errors.to_pylist()
