@@ -206,6 +206,7 @@ def test_an_interrupted_run_leaves_no_process_with_a_late_answer(monkeypatch: py
     def raise_interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    protoc_process.close_idle()
     with monkeypatch.context() as patch:
         patch.setattr("select.select", raise_interrupt)
         with pytest.raises(KeyboardInterrupt):
