@@ -70,6 +70,7 @@ from schemactl.history.versions import (
     Derivation,
     Progress,
     StepFiles,
+    encode_inputs,
     find_topic_document,
     no_progress,
     read_include_at,
@@ -467,7 +468,7 @@ class History:
             for version in self.state.list_versions(topic.schema_id)
         ):
             self._definitions.open_saved()
-        self._definitions.expect(topic.schema_id for topic in topics if not self._definitions.has_saved(topic))
+        self._definitions.expect(topics)
 
     def save_definitions(self) -> None:
         """Save the definitions that were read of many topics, for the next command."""
@@ -730,7 +731,8 @@ class DefinitionLoader:
         A `.proto` definition is in the form `rendering`, which follows from the current declaration, because today's clients use it.
         """
         type_ = SchemaType[version.type]
-        text_digest, record_name = self._find_text(schema_id, self._make_version_key(version), type_, rendering)
+        key = self._make_version_key(version) if self._saved else ()
+        text_digest, record_name = self._find_text(schema_id, key, type_, rendering)
         return DeferredInfo.of(
             type_,
             functools.partial(self._read_version, version, schema_id, rendering),
@@ -744,23 +746,28 @@ class DefinitionLoader:
     def _read_version(self, version: VersionRow, schema_id: str, rendering: ProtoRendering) -> SchemaInfo:
         file = DeclaringFile(schema_id, version.path, version.step)
         info = self._read_info(file, rendering, version.kind)
-        self._add_text(schema_id, self._make_version_key(version), rendering, info, version.kind)
+        if self._saved:
+            key = self._make_version_key(version)
+            self._saved.add_text(schema_id, key, _get_form(info.type, rendering), info, is_kind=bool(version.kind))
         return info
 
     def defer_current_info(
         self, info: SchemaInfo, version: VersionRow, file: DeclaringFile, rendering: ProtoRendering, kind: str
     ) -> SchemaInfo:
         """Create the schema that a file declares after a step; it shares the version's `info` if all files are unchanged."""
-        key = (*self._key(file), kind) if self._saved else ()
 
         def read() -> SchemaInfo:
             version_file = DeclaringFile(file.schema_id, version.path, version.step)
             with self._lock:
                 is_same = kind == version.kind and self._read_entries(file) == self._read_entries(version_file)
             current_info = info.load() if is_same else self._read_info(file, rendering, kind)
-            self._add_text(file.schema_id, key, rendering, current_info, kind)
+            if self._saved:
+                key = (*self._key(file), kind)
+                form = _get_form(info.type, rendering)
+                self._saved.add_text(file.schema_id, key, form, current_info, is_kind=bool(kind))
             return current_info
 
+        key = (*self._key(file), kind) if self._saved else ()
         text_digest, record_name = self._find_text(file.schema_id, key, info.type, rendering)
         return DeferredInfo.of(info.type, read, digest=version.digest, text_digest=text_digest, record_name=record_name)
 
@@ -769,15 +776,15 @@ class DefinitionLoader:
     def open_saved(self) -> None:
         """Use the saved declarations and digests of texts from now on; for a few topics in Avro, reading them takes longer than reading files."""
         if self._saved is None:
-            self._saved = SavedDefinitions(Store(self._repository.common_directory, self._project.path))
+            self._saved = SavedDefinitions(Store(self._repository.common_directory, encode_inputs(self._project)))
 
     def save(self) -> None:
         """Save the declarations and the digests of the texts of definitions that were read since `open_saved`."""
         if self._saved:
             self._saved.save()
 
-    def has_saved(self, topic: TopicName) -> bool:
-        """Return whether the current declaration of a topic is saved, with all its versions."""
+    def _has_saved_texts(self, topic: TopicName) -> bool:
+        """Return whether the current declaration of a topic is saved, with the digests of the texts of all its versions."""
         state = self._state.find_state(topic.schema_id, topic.domain)
         if self._saved is None or state is None:
             return False
@@ -804,13 +811,7 @@ class DefinitionLoader:
         """Return the digest of a definition's text and the name of its record; None for what is not saved."""
         if self._saved is None:
             return None, None
-        return self._saved.find_text(schema_id, key, _list_text_conditions(type_, rendering))
-
-    def _add_text(self, schema_id: str, key: Key, rendering: ProtoRendering, info: SchemaInfo, kind: str) -> None:
-        """Save what `_find_text` returns of a definition that was read."""
-        if self._saved:
-            conditions = _list_text_conditions(info.type, rendering)
-            self._saved.add_text(schema_id, key, conditions, info, is_kind=bool(kind))
+        return self._saved.find_text(schema_id, key, _get_form(type_, rendering))
 
     # Files
 
@@ -848,9 +849,13 @@ class DefinitionLoader:
         include = read_include_at(self._repository, state, self._project)
         return Definitions(files, shared=self._definition_files, blob=files.blob, include=include)
 
-    def expect(self, schemas: Iterable[str]) -> None:
-        """Read the contents of all files of topics (tenant/namespace/topic) at once as soon as one is read."""
-        self._expected_topics = [*schemas]
+    def expect(self, topics: Iterable[TopicName]) -> None:
+        """Read the contents of all files of topics at once as soon as one is read.
+
+        In a whole clone, where a file is read fast, this leaves out topics of which everything is saved.
+        """
+        is_partial = self._repository.promisor is not None
+        self._expected_topics = [topic.schema_id for topic in topics if is_partial or not self._has_saved_texts(topic)]
 
     def _read_expected(self) -> None:
         if self._expected_topics:
@@ -912,13 +917,9 @@ def _may_be_compiled(type_: SchemaType) -> bool:
     return SPECS[type_].language in ("protobuf", "pair")
 
 
-def _list_text_conditions(type_: SchemaType, rendering: ProtoRendering) -> tuple[str, ...]:
-    """List what the text of a definition depends on besides files, if it or a half of it may be a `.proto` definition."""
-    if not _may_be_compiled(type_):
-        return ()
-    from schemactl.formats.protobuf.protoc_process import describe_installation
-
-    return rendering, describe_installation()
+def _get_form(type_: SchemaType, rendering: ProtoRendering) -> str:
+    """Return the form in which clients send a `.proto` definition, or "" for a type whose definitions are no `.proto` files."""
+    return rendering if _may_be_compiled(type_) else ""
 
 
 def resolve_approved_ref(

@@ -1,8 +1,8 @@
 """The approved declarations, and digests of the definitions, that earlier commands read, saved so that a command on all topics reads no files.
 
 A declared topic is saved with the blob ids of its declaration and of all files of its definition, and the digest of a version's text with
-the commit that added it, so an entry is never wrong. The text of a `.proto` definition also depends on the form in which clients send it,
-and on the installed protoc.
+the commit that added it and the form in which clients send a `.proto` definition. The store is for the settings of the project that
+versions depend on, and for the installed protoc. So an entry is never wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SavedDefinitions:
     """The saved entries of all topics, by tenant/namespace/topic and key.
 
     Args:
-        store: the cache of the repository.
+        store: the cache of the repository, for the inputs of versions (see `history.versions.encode_inputs`).
     """
 
     def __init__(self, store: Store) -> None:
@@ -63,17 +63,19 @@ class SavedDefinitions:
             self._new_count += 1
             self._current[schema_id][key] = topic_to_values(document)
 
-    def find_text(self, schema_id: str, key: Key, conditions: Key) -> tuple[bytes | None, str | None]:
-        """Return the digest of a definition's text and the name of its record, as they were added with the same `conditions`."""
-        digest, record_name, saved_conditions = self.find(schema_id, key) or (None, None, ())
-        return (digest, record_name) if saved_conditions == conditions else (None, None)
+    def find_text(self, schema_id: str, key: Key, form: str) -> tuple[bytes | None, str | None]:
+        """Return the digest of a definition's text and the name of its record, as they were added with the same `form`."""
+        digest, record_name, saved_form = self.find(schema_id, key) or (None, None, form)
+        return (digest, record_name) if saved_form == form else (None, None)
 
-    def add_text(self, schema_id: str, key: Key, conditions: Key, info: SchemaInfo, *, is_kind: bool) -> None:
-        """Add the digest of a definition's text, which depends on the key and the `conditions`, and its record if it is of a kind."""
+    def add_text(self, schema_id: str, key: Key, form: str, info: SchemaInfo, *, is_kind: bool) -> None:
+        """Add the digest of a definition's text, which depends on the key and the `form`, and its record if it is of a kind.
+
+        A declaration has no properties of uploads, so the digest has all properties.
+        """
         record_name = get_record_name(info) if is_kind else None
-        # The text of a compiled definition depends on the release of protoc.
-        self._new_count += _COMPILED_COUNT if conditions else 1
-        self._current[schema_id][key] = compute_text_digest(info), record_name, conditions
+        self._new_count += _COMPILED_COUNT if form else 1
+        self._current[schema_id][key] = compute_text_digest(info), record_name, form
 
     def save(self) -> None:
         """Save the entries if this run has added enough."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from readings import PROJECT
+from readings import PROJECT, clone, read_commands
 from scratch import Files, Scratch, record, write_declaration
 
 from schemactl.core.catalog import Catalog, Topic
@@ -168,6 +170,27 @@ def test_digests_of_texts_are_known_without_their_files(repository: Scratch, mon
         assert files == ["topics/rest.yaml"]
 
 
+def test_a_partial_clone_with_saved_digests_fetches_what_it_lacks_at_once(
+    repository: Scratch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for number in range(5):
+        repository.commit({"topics/views.avsc": record("id", name="View", doc=str(number))})
+    repository.git("config", "uploadpack.allowFilter", "true")
+    repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    trace = tmp_path / "trace"
+    fetch_counts = []
+    for _ in range(2):
+        here = clone(repository, "--filter=blob:none", "--no-checkout")
+        with monkeypatch.context() as patch:
+            patch.setenv("GIT_TRACE2_EVENT", str(trace))
+            with Repository.open(here.path) as opened:
+                read_catalog(opened, saved=True)
+        fetch_counts.append(sum("fetch" in argv for argv in read_commands(trace)))
+        shutil.rmtree(here.path)
+    first, second = fetch_counts
+    assert 0 < second <= first
+
+
 def test_digest_of_a_proto_text_is_known_in_the_form_of_one_language(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     declaration = (
@@ -189,3 +212,24 @@ def test_digest_of_a_proto_text_is_known_in_the_form_of_one_language(tmp_path: P
             approved.read_ahead(approved.catalog.topics)
             infos = list_definitions(Catalog({}, dict(approved.catalog.topics)))
             assert [info.text_digest for info in infos] == known_digests
+
+
+def test_digest_of_a_proto_text_is_known_for_the_include_folders_of_the_project(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    declaration = (
+        "topic: shop/sales/orders\nschema: {type: PROTOBUF_NATIVE, definition: orders.proto, message: shop.Order}\n"
+    )
+    text = 'syntax = "proto3";\npackage shop;\nmessage Order { string id = 1; }\n'
+    scratch.commit({"topics/orders.yaml": declaration, "topics/orders.proto": text})
+    scratch.flush()
+    texts: dict[str, bytes | None] = {}
+    for prefix in ("web", "shop", "web"):
+        with Repository.open(scratch.path) as opened:
+            approved = read_history(opened, replace(PROJECT, include={prefix: "topics"}))
+            approved.read_ahead(approved.catalog.topics)
+            [version] = next(iter(approved.catalog.topics.values())).versions
+            assert version.info
+            assert version.info.text_digest == texts.get(prefix)
+            texts[prefix] = compute_text_digest(version.info)
+            approved.save_definitions()
+    assert texts["web"] != texts["shop"]
