@@ -91,15 +91,21 @@ class Context:
         """The name of the repository's folder."""
         return Path(self.repository.top or self.directory).resolve().name
 
-    def close(self) -> None:
-        """End the git process that reads objects of the repository, and name a cache that could not be written."""
-        from schemactl.history.store import VARIABLE, write_errors
-
+    def end_git(self) -> None:
+        """End the git process that reads objects of the repository; a later query starts a new one."""
         for repository in self.opened:
             repository.close()
+
+    def close(self) -> None:
+        """End the git process, and name a cache that could not be written."""
+        from schemactl.history.store import VARIABLE, write_errors
+
+        self.end_git()
         while write_errors:
             folder, reason = write_errors.popitem()
-            self.detail(f"the cache {folder} cannot be written: {reason}; name another folder as {VARIABLE}")
+            # If the terminal is closed, the error that ends the command counts.
+            with suppress(OSError):
+                self.detail(f"the cache {folder} cannot be written: {reason}; name another folder as {VARIABLE}")
 
     def about(self, subject: str) -> Context:
         """Return a context whose messages start with `subject`, the name of a target."""

@@ -105,9 +105,9 @@ class _Interruption:
 
 def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, context: Context) -> list[int]:
     """Carry out the plans of different targets in parallel, and return their exit codes; raise the error of a single one."""
-    # An interrupt also ends the running git process; later queries start a new one.
+    # An interrupt also ends the running git process.
     for ready in plans:
-        ready.target.context.close()
+        ready.target.context.end_git()
     interruption = _Interruption(context.deadline, several=len(plans) > 1)
     results = run_in_parallel(
         [partial(_carry_out, ready, args, interruption) for ready in plans], stop=interruption.stop

@@ -125,7 +125,8 @@ def make_rebuild_plan(args: argparse.Namespace, target: OpenTarget, lists: Lists
     lists = {**find_recorded_lists(select_applicable(git), numbers), **file_lists}
     # Topics that only the file has are named as in the file.
 
-    def find_topics(option: PermissionOption, texts: list[str]) -> set[TopicName]:
+    def find_permitted_topics(option: PermissionOption, texts: list[str]) -> set[TopicName]:
+        """Return the topics that an option names; raise UsageError for one to delete that is not among those to rebuild."""
         names = {name for name in (*git.topics, *lists) if name.schema_id in texts}
         known_ids = {name.schema_id for name in names}
         names |= {
@@ -138,7 +139,7 @@ def make_rebuild_plan(args: argparse.Namespace, target: OpenTarget, lists: Lists
                 raise UsageError(f"{name} is to be deleted first, but --topic or --namespace excludes it")
         return names
 
-    permissions = read_permissions(args, target.names, find_topics)
+    permissions = read_permissions(args, target.names, find_permitted_topics)
     plan = make_rebuild(
         read_registry_state(
             target.registry,

@@ -16,7 +16,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `serve`."""
     parser.description = (
         "Serve the embedded registry as a Pulsar broker would: schemas, and the tenants, namespaces, topics and policies "
-        "around them. Prints its URL when it is ready, and ends on Ctrl-C or SIGTERM. The project's `pulsar` and `defaults` "
+        "around them. Prints its URL when it is ready, and ends on Ctrl-C, SIGTERM or SIGHUP. The project's `pulsar` and `defaults` "
         "select its release, and replace the broker's own settings. There is no authentication: requests whose Host "
         "header has an unknown name, as foreign web pages make browsers send, are rejected."
     )

@@ -311,6 +311,7 @@ class DeferredInfo(SchemaInfo):
         info = super().add_properties(properties)
         object.__setattr__(info, "digest", getattr(self, "digest", None))
         object.__setattr__(info, "is_plain", getattr(self, "is_plain", False))
+        object.__setattr__(info, "record_name", getattr(self, "record_name", None))
         object.__setattr__(info, "_may_mention", getattr(self, "_may_mention", None))
         return info
 

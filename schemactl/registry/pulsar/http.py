@@ -76,6 +76,7 @@ class WaitTimes:
 
     Attributes:
         connect_s: the time limit of opening a connection to a server.
+        read_s: the time limit of each read of a part of a response.
         response_s: the time limit from the end of a request to the end of its response.
         first_retry_s: the deadline for retries to a cluster that has never answered, as its address may be wrong.
         retry_s: the deadline for retries to a cluster that has answered; a broker restarts in less time.
@@ -89,6 +90,7 @@ class WaitTimes:
     """
 
     connect_s: float = 10.0
+    read_s: float = 60.0
     response_s: float = 60.0
     first_retry_s: float = 2.0
     retry_s: float = 60.0
@@ -144,7 +146,7 @@ class AdminConnection:
             num_pools=64,
             maxsize=MAX_PARALLEL,
             block=True,
-            timeout=urllib3.Timeout(connect=waits.connect_s, read=waits.response_s),
+            timeout=urllib3.Timeout(connect=waits.connect_s, read=waits.read_s),
             ssl_context=credentials.tls,
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
@@ -288,6 +290,7 @@ class AdminConnection:
         return self._thread_state.owner or get_ident()
 
     def _send_with_retries(self, request: SlowRequest) -> Reply:
+        first_s_by_cause: dict[ErrorCause, float] = {}
         for attempt in count(1):
             # Random, so that clients of a restarted broker do not all retry at once.
             delay_s = min(0.05 * 2 ** (attempt - 1), self._waits.longest_delay_s) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
@@ -307,7 +310,9 @@ class AdminConnection:
                     return reply
                 cause, limit_s = find_cause(reply), self._deadline_s
                 if cause and cause.retry_s is not None:
-                    limit_s = min(limit_s, cause.retry_s)
+                    # A broker that restarts answers before its bookies do, so the time of a cause begins with its first reply.
+                    first_s = first_s_by_cause.setdefault(cause, time.monotonic())
+                    limit_s = min(limit_s, first_s - request.since_s + cause.retry_s)
                 if request.is_canceled or cause in self._lasting or not self._may_wait(request, delay_s, limit_s):
                     if cause and cause.is_lasting:
                         self._lasting.add(cause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import admin_rest
@@ -18,8 +19,11 @@ from scripted import Request, Response, respond_json, serve
 from schemactl.core.errors import RegistryError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.registry.pulsar.http import WaitTimes
+from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.error_causes import find_cause
+from schemactl.registry.pulsar.http import AdminConnection, WaitTimes
 from schemactl.registry.pulsar.registry import PulsarRegistry
+from schemactl.registry.pulsar.responses import Reply
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -186,10 +190,47 @@ def test_a_known_cause_has_its_fix(response: Response, cause: str, fix: str) -> 
         registry.close()
 
 
+def test_bookies_that_restart_get_less_time_than_a_broker() -> None:
+    response = fail("Bookie handle is not available -  ledger=2 - operation=Failed to read entry - entry=0")
+    cause = find_cause(Reply(500, body=response.body))
+    assert cause is not None
+    assert cause.retry_s == 20.0
+
+
+def test_the_time_of_a_cause_begins_with_its_first_reply() -> None:
+    lost_ledger = fail(
+        "No such ledger exists on Metadata Server", "org.apache.bookkeeper.mledger.ManagedLedgerException"
+    )
+    cause = find_cause(Reply(500, body=lost_ledger.body))
+    assert cause is not None
+    limit_s = cause.retry_s
+    assert limit_s is not None
+    started_s = time.monotonic()
+    replies_with_cause: list[Response] = []
+
+    def answer(request: Request) -> Response:
+        if "/orders" not in request.path or len(replies_with_cause) == 3:
+            return respond_json([])
+        # The cluster starts again for longer than the time of the cause.
+        if time.monotonic() - started_s < limit_s:
+            return Response(503)
+        replies_with_cause.append(lost_ledger)
+        return lost_ledger
+
+    with (
+        serve(answer) as server,
+        closing(AdminConnection(server.url, Credentials(), waits=WaitTimes(longest_delay_s=0.1))) as connection,
+    ):
+        connection.get("clusters", [str])
+        started_s = time.monotonic()
+        connection.get("orders", [str])
+    assert len(replies_with_cause) == 3
+
+
 @pytest.mark.parametrize(
     ("response", "longest_s"),
     [
-        (fail("Exceed maximum number of topics in namespace.", status=412), 1.0),
+        (fail("Exceed maximum number of topics in namespace.", status=412), 2.5),
         (fail("Bookie handle is not available -  ledger=2 - operation=Failed to read entry - entry=0"), 3.0),
     ],
     ids=["limit", "bookies"],

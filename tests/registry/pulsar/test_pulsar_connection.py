@@ -161,7 +161,7 @@ def drip_bytes(first: bytes, repeated: bytes) -> Iterator[bytes]:
 def test_slow_responses_in_several_threads_are_closed(first: bytes, repeated: bytes) -> None:
     with (
         serve(lambda _: drip_bytes(first, repeated)) as server,
-        closing(AdminConnection(server.url, Credentials(), waits=replace(SHORT, response_s=1.0))) as connection,
+        closing(AdminConnection(server.url, Credentials(), waits=replace(SHORT, response_s=0.5))) as connection,
     ):
         started_s = time.monotonic()
         with pytest.raises(RegistryError, match=r"the response of .* takes longer than"):

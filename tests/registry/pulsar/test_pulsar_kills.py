@@ -33,8 +33,8 @@ SEED = 5
 STEP = int(os.environ.get("SCHEMACTL_KILL_STEP", "5"))
 """The number of requests between the kills of two runs; `make soak` kills after each request."""
 
-PATIENCE_S = 55.0
-"""The time for which an apply retries at least while a broker restarts: a minute, and the last delay of 5 s would end later."""
+PATIENCE_S = 15.0
+"""The time for which an apply retries at least while a broker restarts: 20 s without bookies, and the last delay of 5 s would end later."""
 
 
 def new_history() -> History:
